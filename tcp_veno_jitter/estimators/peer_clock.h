@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Peer clock: the receiver's time stamps as microseconds.
+ *
+ * A TCP time stamp (RFC 7323) counts ticks of a length that is not announced:
+ * 1 ms mostly, 1 us where the route says so, 10/3, 4 or 10 ms on hosts that
+ * count their timer interrupts. The tick is estimated against local time:
+ *
+ *   tick = (local_n - local_0) / (ticks_n - ticks_0), nearest known length
+ *
+ *   symbol   field       unit
+ *   local_0  ref_us      us, local clock
+ *   ticks_0  ref_ticks   ticks, wraps
+ *   tick     tick_us     us, 0: not known (yet)
+ *   R        peer_us     us, receiver's clock, wraps
+ *
+ * The time stamp is written when the ACK leaves the receiver and the local
+ * time is read when it comes in, so only the *change* of the return path's
+ * delay over the baseline is an error. The baseline starts at 0.26 s and
+ * doubles up to 268 s, so a wrong first guess is corrected.
+ *
+ * Known lengths are exact, so what is left is the skew of the two crystals
+ * (200 ppm at worst), far within the tolerances below; it is not removed.
+ * A clock that fits no known length is reported as not known.
+ */
+#ifndef ESTIMATORS_PEER_CLOCK_H
+#define ESTIMATORS_PEER_CLOCK_H
+
+#include "types.h"
+
+#define PEER_CLOCK_FIRST_US	0x40000U	/* 2^18: 0.26 s */
+#define PEER_CLOCK_LAST_US	0x10000000U	/* 2^28: 268 s */
+/* A tick from fewer ticks than this would be off by its own rounding. */
+#define PEER_CLOCK_MIN_TICKS	16
+/*
+ * How far a measured tick may be off a known length, as a right shift. The
+ * delay of a return path changes by less than 0.5 s: 1/8 of 4 s, 1/64 of 33 s.
+ * On shorter baselines 1/4 still tells the lengths apart.
+ */
+#define PEER_CLOCK_MEDIUM_US	0x400000U	/* 2^22: 4.2 s */
+#define PEER_CLOCK_LONG_US	0x2000000U	/* 2^25: 33.6 s */
+#define PEER_CLOCK_SHORT_SHIFT	2
+#define PEER_CLOCK_MEDIUM_SHIFT	3
+#define PEER_CLOCK_LONG_SHIFT	6
+
+/**
+ * enum peer_clock_result - what a time stamp did to the clock
+ * @PEER_CLOCK_OK: peer_us holds this time stamp's time, if tick_us is known
+ * @PEER_CLOCK_OLD: an older time stamp than the newest (reordered ACK): ignored
+ * @PEER_CLOCK_CHANGED: as OK, but not to be compared with earlier values
+ */
+enum peer_clock_result {
+	PEER_CLOCK_OK,
+	PEER_CLOCK_OLD,
+	PEER_CLOCK_CHANGED,
+};
+
+/**
+ * struct peer_clock - state of one path; all zero is the initial state
+ * @ref_us: local time at the start of the baseline (us)
+ * @ref_ticks: time stamp at the start of the baseline
+ * @last_ticks: newest time stamp
+ * @peer_us: newest time stamp in us; only differences mean something
+ * @tick_us: length of a tick (us), 0 if not known
+ * @check_us: length of the baseline at which to look next (us), 0: no baseline
+ */
+struct peer_clock {
+	u64 ref_us;
+	u32 ref_ticks;
+	u32 last_ticks;
+	u32 peer_us;
+	u32 tick_us;
+	u32 check_us;
+};
+
+/* A known length of a tick, and where the next longer one is nearer. */
+struct peer_clock_length {
+	u64 bound_ns;
+	u32 tick_us;
+};
+
+/* The known length nearest (in ratio) to a measured one; 0 if none is near. */
+static inline u32 peer_clock_nearest_us(u64 measured_ns)
+{
+	/* each bound is the geometric mean of two neighbours */
+	static const struct peer_clock_length known[] = {
+		{ 100, 0 },
+		{ 31623, 1 },
+		{ 1825687, 1000 },	/* HZ = 1000, and today's default */
+		{ 3651266, 3333 },	/* HZ = 300 */
+		{ 6324555, 4000 },	/* HZ = 250 */
+		{ 31622777, 10000 },	/* HZ = 100 */
+		{ ~0ULL, 0 },
+	};
+	const struct peer_clock_length *length;
+
+	for (length = known; measured_ns >= length->bound_ns; length++)
+		;
+	return length->tick_us;
+}
+
+static inline u32 peer_clock_tolerance_shift(u32 elapsed_us)
+{
+	if (elapsed_us < PEER_CLOCK_MEDIUM_US)
+		return PEER_CLOCK_SHORT_SHIFT;
+	if (elapsed_us < PEER_CLOCK_LONG_US)
+		return PEER_CLOCK_MEDIUM_SHIFT;
+	return PEER_CLOCK_LONG_SHIFT;
+}
+
+/* Tick length (us) over a baseline; ticks > 0, elapsed_us below 2^29. */
+static inline u32 peer_clock_estimate_us(u32 elapsed_us, u32 ticks)
+{
+	u64 measured_ns = div_u64((u64)elapsed_us * 1000, ticks);
+	u32 tick_us = peer_clock_nearest_us(measured_ns);
+	u64 known_ns = tick_us * 1000ULL;
+	u64 off_ns = measured_ns > known_ns ? measured_ns - known_ns :
+					      known_ns - measured_ns;
+
+	if (off_ns > known_ns >> peer_clock_tolerance_shift(elapsed_us))
+		return 0;
+	return tick_us;
+}
+
+/* Start a baseline here; the tick stays what it was. */
+static inline void peer_clock_restart(struct peer_clock *pc, u32 ticks,
+				      u64 now_us)
+{
+	pc->ref_us = now_us;
+	pc->ref_ticks = ticks;
+	pc->last_ticks = ticks;
+	pc->check_us = pc->check_us ? PEER_CLOCK_LAST_US : PEER_CLOCK_FIRST_US;
+}
+
+/* The baseline is long enough: look at the tick. True if it changed. */
+static inline bool peer_clock_check(struct peer_clock *pc, u32 elapsed_us)
+{
+	u32 ticks = pc->last_ticks - pc->ref_ticks;
+	u32 before_us = pc->tick_us;
+
+	if (ticks < PEER_CLOCK_MIN_TICKS)
+		return false;
+	pc->tick_us = peer_clock_estimate_us(elapsed_us, ticks);
+	if (pc->check_us < PEER_CLOCK_LAST_US)
+		pc->check_us <<= 1;
+	else
+		peer_clock_restart(pc, pc->last_ticks, pc->ref_us + elapsed_us);
+	return pc->tick_us != before_us;
+}
+
+/**
+ * peer_clock_update() - take a time stamp of the peer into account
+ * @pc: state
+ * @ticks: the peer's time stamp, in its own ticks
+ * @now_us: local time (us), never going back
+ *
+ * RFC 7323 section 5.4 (the clock's rate); JSCTP section 3.1.1 (why one-way).
+ *
+ * Return: see enum peer_clock_result.
+ */
+static inline enum peer_clock_result
+peer_clock_update(struct peer_clock *pc, u32 ticks, u64 now_us)
+{
+	u64 elapsed_us = now_us - pc->ref_us;
+	s32 moved_ticks = ticks - pc->last_ticks;
+
+	/* first, or after a silence in which a 1 us clock may have wrapped */
+	if (!pc->check_us || elapsed_us >= 2 * PEER_CLOCK_LAST_US) {
+		if (!pc->tick_us)
+			pc->check_us = 0;
+		peer_clock_restart(pc, ticks, now_us);
+		return PEER_CLOCK_CHANGED;
+	}
+	if (moved_ticks < 0)
+		return PEER_CLOCK_OLD;
+
+	pc->last_ticks = ticks;
+	pc->peer_us += moved_ticks * pc->tick_us;
+	if (elapsed_us >= pc->check_us && peer_clock_check(pc, elapsed_us))
+		return PEER_CLOCK_CHANGED;
+	return PEER_CLOCK_OK;
+}
+
+#endif /* ESTIMATORS_PEER_CLOCK_H */

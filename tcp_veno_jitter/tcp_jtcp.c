@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * JTCP: congestion control that tells wireless from congestion loss by the
+ * jitter ratio.
+ *
+ * Papers: E. H.-K. Wu, M.-Z. Chen, "JTCP: Jitter-based TCP for heterogeneous
+ * wireless networks", IEEE JSAC 22(4), 2004; the smoothing is of J.-M. Chen et
+ * al., "Improving SCTP performance by jitter-based congestion control over
+ * wired-wireless networks", EURASIP JWCN 2011, section 3.1.4.
+ *
+ *   ratio >= k / w   a loss is congestion, else wireless
+ *
+ *                 congestion                    wireless
+ *   fast rtx      ssthresh = cwnd = w / 2       nothing changes
+ *   timeout       ssthresh = w / 2, cwnd = 1    ssthresh = cwnd = w / 2
+ *
+ *   symbol  field                       unit
+ *   S, R    arrival (tcp_arrival.h)     us
+ *   Jr      ratio.jr                    see estimators/jitter_ratio.h
+ *   sjr     ratio.sjr                   same
+ *   w       tcp_snd_cwnd()              packets
+ *   k       k_percent                   1/100 packet
+ *   m       m                           windows
+ *   a       alpha_percent               1/100
+ *
+ * The window grows as Reno's.
+ *
+ * Differences from the papers:
+ *  - sjr decides, not Jr; alpha_percent = 0 gives JTCP of 2004 back.
+ *  - S and R of SACKed packets count, so the ratio is followed during recovery.
+ *  - A CE mark, and a drop in the host's own queue, is congestion whatever the
+ *    ratio; and so is a loss before the first complete span.
+ *  - A loss within one smoothed RTT of the one classified last changes nothing
+ *    more. Recovery already gives that; a tail loss probe does not.
+ *  - A timeout that follows a timeout with nothing acknowledged between them is
+ *    left to the core: cwnd = 1.
+ *  - The core has no recovery that leaves ssthresh alone: a wireless loss in
+ *    slow start gets its old threshold back when recovery ends.
+ */
+
+#include <linux/module.h>
+#include <net/tcp.h>
+
+#include "estimators/jitter_ratio.h"
+#include "tcp_arrival.h"
+#include "tcp_info.h"
+#include "tcp_loss.h"
+#include "tcp_param.h"
+
+static struct tcp_param jtcp_k_percent = { .value = 100, .min = 1, .max = 1000 };
+module_param_cb(k_percent, &tcp_param_ops, &jtcp_k_percent, 0644);
+MODULE_PARM_DESC(k_percent,
+		 "k: queued packets per window that mean congestion, 1/100 packet (1-1000)");
+
+static struct tcp_param jtcp_m = { .value = 1, .min = 1, .max = 16 };
+module_param_cb(m, &tcp_param_ops, &jtcp_m, 0644);
+MODULE_PARM_DESC(m, "m: windows a jitter ratio spans (1-16)");
+
+static struct tcp_param jtcp_alpha_percent = { .value = 5, .min = 0, .max = 100 };
+module_param_cb(alpha_percent, &tcp_param_ops, &jtcp_alpha_percent, 0644);
+MODULE_PARM_DESC(alpha_percent,
+		 "a: weight of a new jitter ratio, 1/100; 0: use the raw ratio (0-100)");
+
+/**
+ * struct jtcp - private area of a connection
+ * @arrival: times of the newest acknowledged packet
+ * @ratio: jitter ratio
+ * @verdict_us: when a loss was last classified, our clock (us), 0: never
+ * @held_ssthresh: threshold to give back after a wireless loss (packets)
+ * @wireless: the last loss was wireless
+ * @timeout: a timeout was classified; its window is still to be set
+ */
+struct jtcp {
+	struct tcp_arrival arrival;
+	struct jitter_ratio ratio;
+	u64 verdict_us;
+	u32 held_ssthresh;
+	u8 wireless:1,
+	   timeout:1;
+};
+
+static void jtcp_init(struct sock *sk)
+{
+	struct jtcp *jtcp = inet_csk_ca(sk);
+
+	memset(jtcp, 0, sizeof(*jtcp));
+}
+
+static void jtcp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct jtcp *jtcp = inet_csk_ca(sk);
+	struct jitter_sample in;
+	u32 flags;
+
+	flags = tcp_arrival_update(&jtcp->arrival, tp, sample->rtt_us);
+	if (flags & TCP_ARRIVAL_RESTART)
+		jitter_ratio_restart(&jtcp->ratio);
+	if (!(flags & TCP_ARRIVAL_SENT))
+		return;
+
+	/* delivered counts what sample->pkts_acked does, and SACKs at once */
+	in.pkts = tp->delivered;
+	in.sent_us = (u32)jtcp->arrival.sent_us;
+	in.arrived_us = jtcp->arrival.arrived_us;
+	in.tick_us = tcp_arrival_tick_us(&jtcp->arrival);
+	jitter_ratio_update(&jtcp->ratio, &in, tcp_snd_cwnd(tp),
+			    tcp_param_get(&jtcp_m),
+			    tcp_param_get(&jtcp_alpha_percent));
+}
+
+/* The ratio that decides: sjr, or Jr if smoothing is off. */
+static s32 jtcp_ratio(const struct jtcp *jtcp)
+{
+	return tcp_param_get(&jtcp_alpha_percent) ? jtcp->ratio.sjr :
+						    jtcp->ratio.jr;
+}
+
+static bool jtcp_is_congestion(const struct tcp_sock *tp,
+			       const struct jtcp *jtcp)
+{
+	if (tcp_loss_is_signalled(tp) || !jtcp->ratio.sampled)
+		return true;
+	return jitter_ratio_congested(jtcp_ratio(jtcp), tcp_snd_cwnd(tp),
+				      tcp_param_get(&jtcp_k_percent));
+}
+
+/* Already answered a loss in this round trip? */
+static bool jtcp_just_classified(const struct tcp_sock *tp,
+				 const struct jtcp *jtcp)
+{
+	return jtcp->verdict_us && !tcp_loss_is_signalled(tp) &&
+	       tp->tcp_mstamp - jtcp->verdict_us < tp->srtt_us >> 3;
+}
+
+/*
+ * Fast retransmit, ECN and timeout all come through here; which of them is
+ * known only afterwards, so a timeout is corrected in jtcp_timeout().
+ */
+static u32 jtcp_ssthresh(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct jtcp *jtcp = inet_csk_ca(sk);
+
+	if (jtcp_just_classified(tp, jtcp))
+		return max(tcp_snd_cwnd(tp), 2U);
+
+	jtcp->verdict_us = tp->tcp_mstamp;
+	jtcp->wireless = !jtcp_is_congestion(tp, jtcp);
+	if (!jtcp->wireless) {
+		jtcp->held_ssthresh = 0;
+		return tcp_loss_half_window(tp);
+	}
+	jtcp->held_ssthresh = tp->snd_ssthresh;
+	return max(tcp_snd_cwnd(tp), 2U);
+}
+
+/* The core is in tcp_enter_loss(), cwnd is still w. */
+static void jtcp_timeout(struct sock *sk)
+{
+	struct jtcp *jtcp = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->snd_ssthresh = tcp_loss_half_window(tp);
+	jtcp->held_ssthresh = 0;
+	jtcp->timeout = 1;
+}
+
+static void jtcp_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+	struct jtcp *jtcp = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	switch (event) {
+	case CA_EVENT_LOSS:
+		jtcp_timeout(sk);
+		break;
+	case CA_EVENT_COMPLETE_CWR:
+		tp->snd_ssthresh = max(tp->snd_ssthresh, jtcp->held_ssthresh);
+		jtcp->held_ssthresh = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+/* tcp_enter_loss() sets cwnd after CA_EVENT_LOSS, and the state after that. */
+static void jtcp_set_state(struct sock *sk, u8 new_state)
+{
+	struct jtcp *jtcp = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (new_state != TCP_CA_Loss || !jtcp->timeout)
+		return;
+	jtcp->timeout = 0;
+	if (jtcp->wireless)
+		tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
+}
+
+static size_t jtcp_get_info(struct sock *sk, u32 ext, int *attr,
+			    union tcp_cc_info *info)
+{
+	const struct jtcp *jtcp = inet_csk_ca(sk);
+	const struct tcp_info_state state = {
+		.base_rtt_us = tcp_min_rtt(tcp_sk(sk)),
+		.jitter_ratio = jtcp_ratio(jtcp),
+	};
+
+	return tcp_info_fill(&state, ext, attr, info);
+}
+
+static struct tcp_congestion_ops jtcp_ops __read_mostly = {
+	.init		= jtcp_init,
+	.ssthresh	= jtcp_ssthresh,
+	.cong_avoid	= tcp_reno_cong_avoid,
+	.undo_cwnd	= tcp_reno_undo_cwnd,
+	.cwnd_event	= jtcp_cwnd_event,
+	.set_state	= jtcp_set_state,
+	.pkts_acked	= jtcp_pkts_acked,
+	.get_info	= jtcp_get_info,
+
+	.owner		= THIS_MODULE,
+	.name		= "jtcp",
+};
+
+static int __init jtcp_register(void)
+{
+	BUILD_BUG_ON(sizeof(struct jtcp) > ICSK_CA_PRIV_SIZE);
+	return tcp_register_congestion_control(&jtcp_ops);
+}
+
+static void __exit jtcp_unregister(void)
+{
+	tcp_unregister_congestion_control(&jtcp_ops);
+}
+
+module_init(jtcp_register);
+module_exit(jtcp_unregister);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("JTCP: jitter-based congestion control");
