@@ -27,6 +27,9 @@
  *
  * Differences from the papers:
  *  - sjr decides, not Jr; alpha_percent = 0 gives JTCP of 2004 back.
+ *  - k is half a packet, not one. A saturated path gives a ratio of 1/w, an idle
+ *    one 0: k = 1 is the very value to be recognised, so that rounding decides;
+ *    1/2 leaves the same margin on both sides.
  *  - S and R of SACKed packets count, so the ratio is followed during recovery.
  *  - A CE mark, and a drop in the host's own queue, is congestion whatever the
  *    ratio; and so is a loss before the first complete span.
@@ -47,7 +50,7 @@
 #include "tcp_loss.h"
 #include "tcp_param.h"
 
-static struct tcp_param jtcp_k_percent = { .value = 100, .min = 1, .max = 1000 };
+static struct tcp_param jtcp_k_percent = { .value = 50, .min = 1, .max = 1000 };
 module_param_cb(k_percent, &tcp_param_ops, &jtcp_k_percent, 0644);
 MODULE_PARM_DESC(k_percent,
 		 "k: queued packets per window that mean congestion, 1/100 packet (1-1000)");
@@ -59,7 +62,7 @@ MODULE_PARM_DESC(m, "m: windows a jitter ratio spans (1-16)");
 static struct tcp_param jtcp_alpha_percent = { .value = 5, .min = 0, .max = 100 };
 module_param_cb(alpha_percent, &tcp_param_ops, &jtcp_alpha_percent, 0644);
 MODULE_PARM_DESC(alpha_percent,
-		 "a: weight of a new jitter ratio, 1/100; 0: use the raw ratio (0-100)");
+		 "a: weight of a packet in the jitter ratio, 1/100; 0: use the raw ratio (0-100)");
 
 /**
  * struct jtcp - private area of a connection

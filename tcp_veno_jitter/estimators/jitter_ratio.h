@@ -31,6 +31,9 @@
  *  - Spans follow one another (packet n of one span is packet n - m*w of the
  *    next): two time stamps of memory instead of two per packet in flight. One
  *    sample per m windows, as JTCP takes one per round trip.
+ *  - JSCTP smooths once per SACK. A sample of ours stands for all packets of
+ *    its span and weighs as much as that many: 1 - (1 - a)^packets. (With
+ *    weight a per window sjr would be the mean over a whole sawtooth: 0.)
  *  - |D| below one tick of the receiver's clock cannot be told from 0. Such a
  *    span is not cut off but lengthened, until D shows or until the tick is
  *    less than half of 1/w of the span; then it is the "ineffective" Jr = 0.
@@ -46,7 +49,7 @@
 /*
  * Ratios are at most 1 in magnitude, so 2^24 in fixed point: fits s32. Before
  * the division D is below 2^JITTER_SPAN_BITS us, so the product stays below
- * 2^(28 + 24) = 2^52: fits s64. The smoothing multiplies at most 2^25 by 100.
+ * 2^(28 + 24) = 2^52: fits s64. The smoothing multiplies 2^25 by 2^24 at most.
  */
 #define JITTER_RATIO_SHIFT	24
 #define JITTER_RATIO_ONE	0x1000000	/* 1 << JITTER_RATIO_SHIFT */
@@ -121,13 +124,40 @@ static inline s32 jitter_ratio_quotient(s32 d_us, s32 arrived_span_us)
 	return jr;
 }
 
+/*
+ * 1 - (1 - a)^pkts in fixed point: what pkts samples of weight a weigh
+ * together. Each product of two factors <= 1 is cut by less than one unit, at
+ * most 64 of them. Products are at most 2^48: fit u64.
+ */
+static inline s32 jitter_ratio_weight(u32 alpha_percent, u32 pkts)
+{
+	u64 keep = div_u64((100ULL - alpha_percent) * JITTER_RATIO_ONE, 100);
+	u64 kept = JITTER_RATIO_ONE;
+
+	for (; pkts; pkts >>= 1) {
+		if (pkts & 1)
+			kept = kept * keep >> JITTER_RATIO_SHIFT;
+		keep = keep * keep >> JITTER_RATIO_SHIFT;
+	}
+	return JITTER_RATIO_ONE - kept;
+}
+
+/* sjr after a sample that stands for pkts packets (JSCTP eq. 8). */
+static inline s32 jitter_ratio_smooth(s32 sjr, s32 jr, u32 alpha_percent,
+				      u32 pkts)
+{
+	s64 step = (s64)(jr - sjr) * jitter_ratio_weight(alpha_percent, pkts);
+
+	return sjr + (s32)div_s64(step, JITTER_RATIO_ONE);
+}
+
 /**
  * jitter_ratio_update() - take the newest acknowledged packet into account
  * @j: state
  * @in: that packet; callers never pass packets sent before an earlier one
  * @cwnd_pkts: w, the congestion window (packets)
  * @m: windows a span covers
- * @alpha_percent: a, weight of a new sample in sjr (1/100), at most 100
+ * @alpha_percent: a, weight of one packet's sample in sjr (1/100), at most 100
  *
  * JSCTP section 3.1.3 (eq. 7) and 3.1.4 (eq. 8).
  *
@@ -139,6 +169,7 @@ static inline bool jitter_ratio_update(struct jitter_ratio *j,
 {
 	s32 sent_span_us = in->sent_us - j->anchor_sent_us;
 	s32 arrived_span_us = in->arrived_us - j->anchor_arrived_us;
+	u32 span_pkts = in->pkts - j->anchor_pkts;
 	s32 d_us;
 
 	if (!j->anchored || sent_span_us >> JITTER_SPAN_BITS ||
@@ -146,7 +177,7 @@ static inline bool jitter_ratio_update(struct jitter_ratio *j,
 		jitter_ratio_anchor(j, in);
 		return false;
 	}
-	if (in->pkts - j->anchor_pkts < (u64)m * cwnd_pkts || !arrived_span_us)
+	if (span_pkts < (u64)m * cwnd_pkts || !arrived_span_us)
 		return false;
 
 	d_us = arrived_span_us - sent_span_us;
@@ -158,7 +189,8 @@ static inline bool jitter_ratio_update(struct jitter_ratio *j,
 
 	j->jr = jitter_ratio_quotient(d_us, arrived_span_us);
 	if (j->jr)
-		j->sjr += div_s64((s64)(j->jr - j->sjr) * alpha_percent, 100);
+		j->sjr = jitter_ratio_smooth(j->sjr, j->jr, alpha_percent,
+					     span_pkts);
 	j->sampled = 1;
 	jitter_ratio_anchor(j, in);
 	return true;

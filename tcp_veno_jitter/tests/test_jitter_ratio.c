@@ -4,9 +4,10 @@
  * equation 7 is computed from its two ends, equation 8 from the list of
  * samples.
  *
- * Tolerance: Jr is one division rounded toward 0, so 2^-24. Each update of sjr
- * is rounded by less than 2^-24, and what is left of it shrinks by 1 - a, so
- * all of them sum up to 2^-24 / a, plus the error of Jr itself. A Jr below 2^-24 is 0.
+ * Tolerance: Jr is one division rounded toward 0, so 2^-24; a Jr below that is
+ * 0. The weight is cut at most 64 times by 2^-24 and multiplies a step of at
+ * most 2, so an update of sjr is off by less than 2^-24 * 129. What is left of
+ * an error shrinks by 1 - a, so all of them sum up to 2^-24 * 129 / a.
  */
 #include <math.h>
 #include <string.h>
@@ -50,6 +51,7 @@ static bool oracle_packet(struct oracle *o, int n, u32 w, u32 m, double tick_us,
 	if (fabs(d_us) < tick_us && tick_us / span_us > 1 / (2.0 * w))
 		return false;
 	o->jr = fabs(d_us) < tick_us ? 0 : clip(d_us / span_us);
+	a = 1 - pow(1 - a, n - o->first);
 	if (fabs(o->jr) >= UNIT)
 		o->sjr = (1 - a) * o->sjr + a * o->jr;
 	o->first = n;
@@ -78,7 +80,7 @@ static int compare(u32 w, u32 m, u32 tick_us, u32 alpha_percent, u64 offset_us)
 		       want);
 		EXPECT(fabs(j.jr * UNIT - o.jr) <= UNIT,
 		       "packet %d: jr %.9f want %.9f", n, j.jr * UNIT, o.jr);
-		EXPECT(!a || fabs(j.sjr * UNIT - o.sjr) <= UNIT + UNIT / a,
+		EXPECT(!a || fabs(j.sjr * UNIT - o.sjr) <= UNIT + 129 * UNIT / a,
 		       "packet %d: sjr %.9f want %.9f", n, j.sjr * UNIT, o.sjr);
 	}
 	EXPECT(j.sampled == (samples > 0), "sampled %d", j.sampled);
