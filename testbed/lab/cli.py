@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command `testbed/run`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lab import scenario as scenarios
+from lab.algorithms import ALGORITHMS
+from lab.errors import BadInput, LabError, unknown
+from lab.scenario import Scenario
+
+BACKENDS = ("virtual",)
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def _say_error(error: Exception) -> None:
+    print(f"run: {error}", file=sys.stderr)
+
+
+@app.command(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+def main(
+    name: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="A name from --list, or a .toml file.")
+    ] = "",
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the scenarios and the algorithms.")
+    ] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Set an axis (loss_pct=1,5) or a key"
+            " (run.duration_s=60). May be given more than once.",
+        ),
+    ] = None,
+    algorithms: Annotated[
+        str, typer.Option(metavar="A,B", help="Run these instead of the scenario's own.")
+    ] = "",
+    seeds: Annotated[
+        int, typer.Option(metavar="N", help="Repeat with seeds 1 to N.", show_default="scenario's")
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="K", help="Run with seed K alone.", show_default=False)
+    ] = 0,
+    backend: Annotated[str, typer.Option(help="Where points run: virtual.")] = "virtual",
+    jobs: Annotated[
+        int, typer.Option(metavar="N", help="Points side by side.", show_default="all cores")
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for the results.", show_default="results/NAME"),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on in DIR; finished points are not run again.")
+    ] = False,
+    exec_: Annotated[
+        str,
+        typer.Option(
+            "--exec",
+            metavar="COMMAND",
+            help="Run a shell command, such as a Mininet"
+            " script of yours, inside the lab kernel as root and in virtual time.",
+        ),
+    ] = "",
+) -> None:
+    """Run a scenario on the real kernel and report what came of it.
+
+    Exit status: 0 all points ran, 1 a point failed, 2 bad input, 130 interrupted.
+    """
+    if list_:
+        _list()
+        return
+    if backend not in BACKENDS:
+        raise unknown("backend", backend, BACKENDS)
+    if exec_:
+        raise typer.Exit(_exec(exec_))
+    if not name:
+        raise BadInput("name a scenario (see --list)")
+    scenario = scenarios.load(name, _overrides(set_ or []))
+    chosen = _algorithms(scenario, algorithms)
+    numbers = _seeds(scenario, seeds, seed)
+    if jobs < 0:
+        raise BadInput(f"--jobs {jobs}: at least 1")
+    raise typer.Exit(_run(scenario, chosen, numbers, jobs or os.cpu_count() or 1, out, resume))
+
+
+def _overrides(settings: list[str]) -> dict[str, str]:
+    overrides = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key or not value:
+            raise BadInput(f"--set {setting}: write it as KEY=VALUE")
+        overrides[key] = value
+    return overrides
+
+
+def _algorithms(scenario: Scenario, text: str) -> tuple[str, ...]:
+    if not text:
+        return scenario.run.algorithms
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    scenarios.check_algorithms(names)
+    return names
+
+
+def _seeds(scenario: Scenario, count: int, single: int) -> list[int]:
+    if count and single:
+        raise BadInput("--seeds N runs seeds 1 to N and --seed K only K: give one of them")
+    if count < 0 or single < 0:
+        raise BadInput("seeds are numbers from 1")
+    return [single] if single else list(range(1, (count or scenario.run.seeds) + 1))
+
+
+def _list() -> None:
+    console = Console()
+    table = Table("scenario", "what", "points", "from", box=None, pad_edge=False)
+    for path in scenarios.list_scenarios():
+        scenario = scenarios.load(path.stem)
+        points = len(scenario.run.algorithms) * scenario.run.seeds
+        for axis in scenario.axes:
+            points *= len(axis.values)
+        table.add_row(path.stem, scenario.title, str(points), scenario.paper)
+    console.print(table)
+    console.print()
+    table = Table("algorithm", "what", "", box=None, pad_edge=False)
+    for algorithm in ALGORITHMS.values():
+        table.add_row(algorithm.name, algorithm.summary, "this project" if algorithm.ours else "")
+    console.print(table)
+
+
+def _exec(command: str) -> int:
+    from lab.backends.virtual import VirtualBackend
+
+    return VirtualBackend().run_command(command, min(os.sched_getaffinity(0)))
+
+
+def _run(scenario: Scenario, algorithms, seeds, jobs: int, out: Path | None, resume: bool) -> int:
+    from lab import claims, points, report, runner
+    from lab.backends.virtual import VirtualBackend
+    from lab.store import Store, fresh_folder
+
+    folder = out or fresh_folder(scenario.id)
+    if resume and not out:
+        folder = Path("results") / scenario.id
+    Store.check(folder, resume)
+    backend = VirtualBackend()
+    todo = points.expand(scenario, algorithms, seeds, backend.build.key)
+    store = Store(folder)
+    sweep = runner.run(scenario, todo, backend, store, min(jobs, len(todo)))
+    verdicts = claims.judge(scenario, sweep.results)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    if sweep.reused:
+        console.print(f"{sweep.reused} of {len(todo)} points were already in {folder}")
+    if sweep.results:
+        report.print_table(scenario, sweep.results, verdicts, console)
+        path = report.write_report(
+            scenario, sweep.results, folder, store.read_json("meta.json"), verdicts, sweep.failures
+        )
+        console.print(f"report: {path}", soft_wrap=True)
+    if sweep.interrupted:
+        done = len(sweep.results)
+        print(
+            f"run: interrupted: {done} of {len(todo)} points are kept in {folder};"
+            f" the same command with --out {folder} --resume goes on",
+            file=sys.stderr,
+        )
+        return EXIT_INTERRUPTED
+    for failure in sweep.failures:
+        print(f"run: failed: {failure}", file=sys.stderr)
+    return EXIT_FAILED if sweep.failures else 0
+
+
+def entry() -> None:
+    """Run the command, turning the two known kinds of trouble into one line and an exit status."""
+    try:
+        app(standalone_mode=True)
+    except BadInput as error:
+        _say_error(error)
+        sys.exit(EXIT_BAD_INPUT)
+    except LabError as error:
+        _say_error(error)
+        sys.exit(EXIT_FAILED)
+    except KeyboardInterrupt:
+        print("run: interrupted; nothing was running", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)

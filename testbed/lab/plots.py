@@ -1,0 +1,647 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures of a run as SVG text: a metric against the axes, and one point over time.
+
+Equal input gives equal bytes: no dates, ids salted with a constant, text kept as text.
+"""
+
+import hashlib
+import itertools
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import polars as pl
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from lab.algorithms import ALGORITHMS
+from lab.metrics import drop_causes
+from lab.points import FORWARD_HOPS
+from lab.scenario import Axis, Scenario
+from lab.stats import Estimate, estimate
+
+INK, FAINT, GRID = "#1f2430", "#6b7280", "#e6e8ec"
+FONT_PT = 9.5
+LABEL_GAP = 0.047  # between two direct labels, in heights of the axes
+MAX_TICKS = 12
+SPREAD_FOR_LOG = 20.0  # largest over smallest value from which a logarithm shows more
+SPREAD_FOR_OWN_SCALE = 4.0  # the same between panels, from which each gets its own scale
+SSTHRESH_NONE_PKTS = 1_000_000  # the kernel's "no threshold yet" is 2^31 - 1
+WINDOW_RTTS = 400  # of one point's life that a figure still resolves
+MAX_FLOWS_DRAWN = 8
+BOUND, BOUND_DASH = "bound (1-p)C", (0, (4, 3))
+
+RC = {
+    "svg.hashsalt": "lab",
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.family": "sans-serif",
+    "font.size": FONT_PT,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.titlesize": FONT_PT,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": FONT_PT - 0.5,
+    "figure.facecolor": "white",
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a key of results.jsonl is shown. BETTER: high, low, or nothing if neither is."""
+
+    label: str
+    unit: str
+    digits: int
+    better: str = ""
+
+    @property
+    def axis_label(self) -> str:
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+
+METRICS = {
+    "goodput_mbps": Metric("Goodput", "Mb/s", 2, "high"),
+    "goodput_whole_mbps": Metric("Goodput of the whole run", "Mb/s", 2, "high"),
+    "retransmits": Metric("Retransmitted segments", "", 0, "low"),
+    "timeouts": Metric("Retransmission timeouts", "", 0, "low"),
+    "queue_delay_ms_p50": Metric("Queueing delay, median", "ms", 1, "low"),
+    "queue_delay_ms_p95": Metric("Queueing delay, 95th percentile", "ms", 1, "low"),
+    "srtt_ms_p50": Metric("Smoothed RTT, median", "ms", 1, "low"),
+    "loss_random": Metric("Packets lost at random", "", 0),
+    "loss_congestion": Metric("Packets dropped by a full queue", "", 0),
+    "jain": Metric("Jain's fairness index", "", 3, "high"),
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    colour: str
+    marker: str
+    dash: Any
+    ours: bool
+
+    @property
+    def width(self) -> float:
+        return 2.3 if self.ours else 1.2
+
+
+# Ours: the saturated colours of Okabe and Ito's set, which colour-blind readers tell apart, in
+# solid lines. The kernel's: muted, told apart by marker and dash.
+OURS = {
+    "jtcp": ("#d55e00", "o"),
+    "veno03": ("#0072b2", "s"),
+    "tabe": ("#009e73", "^"),
+    "veno_jitter": ("#c2187a", "D"),
+    "wccp": ("#e0a000", "v"),
+}
+PEERS = {
+    "reno": ("#7f8792", "o", (0, (5, 2))),
+    "cubic": ("#5f7288", "s", (0, (3, 1.5))),
+    "veno": ("#86a8c4", "^", (0, (1, 1.2))),
+    "westwood": ("#8f9a6b", "v", (0, (6, 2, 1, 2))),
+    "vegas": ("#a68aa8", "D", (0, (2, 2))),
+    "illinois": ("#b0906c", "P", (0, (4, 2, 1, 2, 1, 2))),
+    "cdg": ("#88a89c", "X", (0, (1, 2.5))),
+    "bbr": ("#33383f", "*", (0, (7, 1.5))),
+}
+SPARE = ("#56b4e9", "#b8860b", "#8c564b", "#6a51a3", "#2f6f4f")
+LOSS_LOOK = {"random": ("#e08a00", "o"), "congestion": ("#5b1a78", "v")}
+
+Place = tuple[float, ...]  # one value for each axis, in the scenario's order
+Cells = dict[tuple[str, Place], Estimate]
+
+
+def style(name: str) -> Style:
+    """Return how NAME looks, in every figure alike."""
+    known = ALGORITHMS.get(name)
+    ours = known.ours if known else name in OURS
+    spare = SPARE[hashlib.sha256(name.encode()).digest()[0] % len(SPARE)]
+    if ours:
+        colour, marker = OURS.get(name, (spare, "h"))
+        return Style(colour, marker, "-", True)
+    colour, marker, dash = PEERS.get(name, (spare, "p", (0, (3, 2))))
+    return Style(colour, marker, dash, False)
+
+
+def metric(name: str) -> Metric:
+    return METRICS.get(name) or Metric(name, "", 2)
+
+
+def place(scenario: Scenario, result: dict[str, Any]) -> Place:
+    return tuple(result["axes"].get(axis.name, math.nan) for axis in scenario.axes)
+
+
+def places(scenario: Scenario) -> list[Place]:
+    """Return every combination of axis values, sorted; one empty tuple without axes."""
+    return list(itertools.product(*(sorted(set(axis.values)) for axis in scenario.axes)))
+
+
+def estimates(scenario: Scenario, results: Iterable[dict], name: str) -> Cells:
+    """Return the metric NAME per algorithm and place, estimated over the seeds."""
+    values: dict[tuple[str, Place], list[float]] = defaultdict(list)
+    for result in results:
+        if result.get(name) is not None:
+            values[result["algorithm"], place(scenario, result)].append(result[name])
+    return {key: estimate(found) for key, found in values.items()}
+
+
+def bounds(scenario: Scenario, results: Iterable[dict]) -> dict[Place, float]:
+    """Return the bound (1-p)C per place, in Mb/s of goodput."""
+    return {place(scenario, result): result["bound_mbps"] for result in results}
+
+
+def algorithms_in(scenario: Scenario, results: Iterable[dict]) -> list[str]:
+    """Return the algorithms that have results, ours first, in the scenario's order."""
+    found = dict.fromkeys(result["algorithm"] for result in results)
+    order = [*scenario.run.algorithms, *found]
+    return sorted((name for name in dict.fromkeys(order) if name in found), key=_ours_first)
+
+
+def _ours_first(name: str) -> bool:
+    return not style(name).ours
+
+
+def axis_text(axis: Axis, value: float | None = None) -> str:
+    """Return an axis' label with its unit, or with VALUE and its unit."""
+    label = axis.label or axis.name
+    if value is None:
+        return f"{label} ({axis.unit})" if axis.unit else label
+    return f"{label} {value:g} {axis.unit}".rstrip()
+
+
+# --- a metric against the axes ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What one figure shows: METRIC of ALGORITHMS, and the bound where there is one."""
+
+    scenario: Scenario
+    metric: str
+    algorithms: list[str]
+    cells: Cells
+    limits: dict[Place, float]
+
+
+@dataclass
+class _Panel:
+    """Axes with (label, x, y) of every line's right end, and all heights drawn."""
+
+    axes: Axes
+    ends: list[tuple[str, float, float]]
+    heights: list[float]
+
+
+def metric_figure(scenario: Scenario, results: list[dict], name: str) -> str:
+    """Return the SVG of the metric NAME: against the first axis that has several values, small
+    multiples over further ones, or a dot plot if there is none."""
+    data = _Data(
+        scenario, name, algorithms_in(scenario, results), estimates(scenario, results, name),
+        bounds(scenario, results) if name == "goodput_mbps" else {},
+    )  # fmt: skip
+    swept = [i for i, axis in enumerate(scenario.axes) if len(set(axis.values)) > 1]
+    with plt.rc_context(RC):
+        if not swept:
+            figure = _dot_plot(data)
+        elif len(swept) == 1:
+            figure = _one_panel(data, swept[0])
+        else:
+            figure = _multiples(data, swept)
+        return _svg(figure)
+
+
+def _dot_plot(data: _Data) -> Figure:
+    by_name = {algorithm: value for (algorithm, _), value in data.cells.items()}
+    rows = sorted((n for n in data.algorithms if n in by_name), key=lambda n: by_name[n].median)
+    figure, axes = plt.subplots(figsize=(8.2, 1.1 + 0.3 * max(len(rows), 2)))
+    for y, algorithm in enumerate(rows):
+        value, look = by_name[algorithm], style(algorithm)
+        axes.plot([value.low, value.high], [y, y], color=look.colour, lw=look.width + 0.6)
+        axes.plot(value.median, y, look.marker, color=look.colour, ms=7, clip_on=False)
+        axes.annotate(
+            text(value, metric(data.metric)), (1.02, y), xycoords=("axes fraction", "data"),
+            va="center", color=look.colour if look.ours else INK, fontsize=FONT_PT - 0.5,
+        )  # fmt: skip
+    for bound in data.limits.values():
+        axes.axvline(bound, color=INK, ls=BOUND_DASH, lw=1.1)
+        axes.annotate(
+            f"{BOUND} {bound:.2f}", (bound, 1), xycoords=("data", "axes fraction"),
+            xytext=(0, 3), textcoords="offset points", ha="right", va="bottom",
+            fontsize=FONT_PT - 1,
+        )  # fmt: skip
+    axes.set_yticks(range(len(rows)), rows)
+    for label, algorithm in zip(axes.get_yticklabels(), rows, strict=True):
+        _name_label(label, algorithm)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.set_ylim(-0.6, max(len(rows), 1) - 0.4)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(metric(data.metric).axis_label)
+    return figure
+
+
+def _name_label(label, algorithm: str) -> None:
+    look = style(algorithm)
+    label.set_color(look.colour if look.ours else INK)
+    label.set_fontweight("bold" if look.ours else "normal")
+
+
+def _one_panel(data: _Data, x_axis: int) -> Figure:
+    figure, axes = plt.subplots(figsize=(9.2, 4.7))
+    fixed = {i: axis.values[0] for i, axis in enumerate(data.scenario.axes) if i != x_axis}
+    panel = _panel(axes, data, x_axis, fixed)
+    _y_limits([panel], data.metric)
+    axes.set_ylabel(metric(data.metric).axis_label)
+    axes.set_xlabel(axis_text(data.scenario.axes[x_axis]))
+    figure.subplots_adjust(left=0.075, right=0.845, bottom=0.12, top=0.97)
+    _direct_labels(panel)
+    return figure
+
+
+def _multiples(data: _Data, swept: list[int]) -> Figure:
+    x_axis, *others = swept
+    all_axes = data.scenario.axes
+    combos = list(itertools.product(*(sorted(set(all_axes[i].values)) for i in others)))
+    columns = min(3, len(combos))
+    rows = math.ceil(len(combos) / columns)
+    height = 2.7 * rows + 1.3
+    figure, grid = plt.subplots(rows, columns, figsize=(10.2, height), squeeze=False)
+    single = {i: axis.values[0] for i, axis in enumerate(all_axes) if i not in swept}
+    panels = []
+    for axes, combo in zip(grid.flat, combos, strict=False):
+        fixed = single | dict(zip(others, combo, strict=True))
+        panels.append(_panel(axes, data, x_axis, fixed))
+        axes.set_title(", ".join(axis_text(all_axes[i], fixed[i]) for i in others), loc="left")
+    for axes in list(grid.flat)[len(combos) :]:
+        axes.set_visible(False)
+    _y_limits(panels, data.metric)
+    figure.supxlabel(axis_text(all_axes[x_axis]), y=0.72 / height, fontsize=FONT_PT)
+    figure.supylabel(metric(data.metric).axis_label, x=0.008, fontsize=FONT_PT)
+    figure.subplots_adjust(
+        left=0.065, right=0.985, bottom=1.15 / height, top=1 - 0.3 / height, wspace=0.17,
+        hspace=0.4,
+    )  # fmt: skip
+    _legend(figure, data.algorithms, bool(data.limits))
+    return figure
+
+
+def _legend(figure: Figure, names: list[str], with_bound: bool) -> None:
+    handles = []
+    if with_bound:
+        handles.append(Line2D([], [], color=INK, ls=BOUND_DASH, lw=1.1, label=BOUND))
+    for name in names:
+        look = style(name)
+        handles.append(
+            Line2D([], [], color=look.colour, ls=look.dash, lw=look.width, marker=look.marker,
+                   ms=5.5, label=name)
+        )  # fmt: skip
+    legend = figure.legend(
+        handles=handles, loc="lower center", ncol=min(len(handles), 7), handlelength=3.2
+    )
+    for label in legend.get_texts():
+        if label.get_text() in names:
+            _name_label(label, label.get_text())
+
+
+def _panel(axes: Axes, data: _Data, x_axis: int, fixed: dict[int, float]) -> _Panel:
+    """Draw the metric against one axis, with the other axes at the values FIXED."""
+    axis = data.scenario.axes[x_axis]
+    x_of = _positions(axis)
+    at = {v: tuple((fixed | {x_axis: v})[i] for i in range(len(data.scenario.axes))) for v in x_of}
+    panel = _Panel(axes, [], [])
+    for algorithm in sorted(data.algorithms, key=lambda n: style(n).ours):  # ours on top
+        found = {v: data.cells[algorithm, p] for v, p in at.items() if (algorithm, p) in data.cells}
+        if found:
+            _line(axes, algorithm, [x_of[v] for v in found], list(found.values()))
+            last = max(found)
+            panel.ends.append((algorithm, x_of[last], found[last].median))
+            panel.heights += [edge for e in found.values() for edge in (e.low, e.high)]
+    bound = {v: data.limits[p] for v, p in at.items() if p in data.limits}
+    if bound:
+        axes.plot([x_of[v] for v in bound], list(bound.values()), color=INK, ls=BOUND_DASH, lw=1.1)
+        panel.ends.append((BOUND, x_of[max(bound)], bound[max(bound)]))
+        panel.heights += bound.values()
+    _x_ticks(axes, axis, x_of)
+    return panel
+
+
+def _line(axes: Axes, algorithm: str, x: list[float], values: list[Estimate]) -> None:
+    look = style(algorithm)
+    median = [value.median for value in values]
+    low, high = [value.low for value in values], [value.high for value in values]
+    if look.ours and len(x) > 1:
+        axes.fill_between(x, low, high, color=look.colour, alpha=0.16, lw=0)
+    else:
+        axes.vlines(x, low, high, color=look.colour, lw=1.0, alpha=0.8)
+    axes.plot(
+        x, median, color=look.colour, ls=look.dash, lw=look.width, marker=look.marker,
+        ms=6 if look.ours else 4.5, mec="white", mew=0.6, zorder=4 if look.ours else 3,
+    )  # fmt: skip
+
+
+def _positions(axis: Axis) -> dict[float, float]:
+    """Return where each value of AXIS lies. Zero on a logarithmic axis lies left of a break."""
+    values = sorted(set(axis.values))
+    positive = [value for value in values if value > 0]
+    if axis.scale != "log" or not positive:
+        return {value: value for value in values}
+    logs = [math.log10(value) for value in positive]
+    step = max((logs[-1] - logs[0]) / max(len(logs) - 1, 1), 0.3)
+    return {v: math.log10(v) if v > 0 else logs[0] - step for v in values}
+
+
+def _x_ticks(axes: Axes, axis: Axis, x_of: dict[float, float]) -> None:
+    x = list(x_of.values())
+    span = (max(x) - min(x)) or 1.0
+    shown: list[float] = []
+    for value in reversed(x_of):
+        if all(abs(x_of[value] - x_of[other]) >= span / MAX_TICKS for other in shown):
+            shown.append(value)
+    axes.set_xticks([x_of[v] for v in shown], [f"{v:g}" for v in shown])
+    axes.set_xlim(min(x) - 0.035 * span, max(x) + 0.035 * span)
+    if axis.scale == "log" and min(x_of) <= 0 < max(x_of):
+        for shift in (-0.006, 0.006):  # the two strokes of a break
+            axes.plot(
+                [(x[0] + x[1]) / 2 + shift * span], [0], marker=[(-1, -1.6), (1, 1.6)], ms=9,
+                color=FAINT, mew=1.2, clip_on=False, transform=axes.get_xaxis_transform(),
+            )  # fmt: skip
+
+
+def _y_limits(panels: list[_Panel], name: str) -> None:
+    """Give the panels one scale, or each its own where they differ too much to share."""
+    tops = [top for top in (max(panel.heights, default=0) for panel in panels) if top > 0]
+    own = tops and max(tops) > SPREAD_FOR_OWN_SCALE * min(tops)
+    everything = [height for panel in panels for height in panel.heights]
+    for panel in panels:
+        heights = panel.heights if own else everything
+        low, high = min(heights, default=0), max(heights, default=0) or 1
+        if name == "jain":
+            panel.axes.set_ylim(0, 1.03)
+        elif name.startswith("goodput") and 0 < low < high / SPREAD_FOR_LOG:
+            panel.axes.set_yscale("log")
+            panel.axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            panel.axes.set_ylim(low / 1.3, high * 1.3)
+        else:
+            panel.axes.set_ylim(0, 1.06 * high)
+
+
+def _direct_labels(panel: _Panel) -> None:
+    """Name each line at its right end, apart from one another, with a thin leader."""
+    axes = panel.axes
+    to_axes = axes.transData + axes.transAxes.inverted()
+    spots = [(label, *to_axes.transform((x, y))) for label, x, y in panel.ends]
+    spots.sort(key=lambda spot: (spot[2], spot[0]))
+    heights = _spread([spot[2] for spot in spots], LABEL_GAP)
+    for (label, x, y), height in zip(spots, heights, strict=True):
+        look = None if label == BOUND else style(label)
+        colour = look.colour if look else INK
+        axes.plot(
+            [x + 0.008, 1.012, 1.03], [y, height, height], transform=axes.transAxes,
+            color=colour, lw=0.6, alpha=0.7, clip_on=False,
+        )  # fmt: skip
+        if look:
+            axes.plot(
+                1.037, height, look.marker, color=colour, ms=5, transform=axes.transAxes,
+                clip_on=False,
+            )  # fmt: skip
+        name = axes.text(
+            1.05 if look else 1.037, height, label, transform=axes.transAxes, va="center"
+        )
+        if look:
+            _name_label(name, label)
+
+
+def _spread(wanted: list[float], gap: float) -> list[float]:
+    """Move the ascending heights WANTED apart by GAP, as little as it takes.
+
+    Neighbours that are too close merge into a block centred on what its members wanted.
+    """
+    blocks: list[tuple[float, int]] = []  # centre, members
+    for height in wanted:
+        blocks.append((height, 1))
+        while len(blocks) > 1:
+            (below, n), (above, m) = blocks[-2:]
+            if above - below >= gap * (n + m) / 2:
+                break
+            blocks[-2:] = [((below * n + above * m) / (n + m), n + m)]
+    heights = [centre + gap * (i - (n - 1) / 2) for centre, n in blocks for i in range(n)]
+    ceiling, floor = 1.0, gap / 2
+    for i in reversed(range(len(heights))):
+        heights[i] = min(heights[i], ceiling)
+        ceiling = heights[i] - gap
+    for i in range(len(heights)):
+        heights[i] = max(heights[i], floor)
+        floor = heights[i] + gap
+    return heights
+
+
+# --- one point over time ------------------------------------------------------------------
+
+
+def read_samples(path: Path) -> pl.DataFrame | None:
+    """Return a sample file as numbers (names stay text), or nothing if it has no rows."""
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    frame = pl.read_csv(path, infer_schema_length=None)
+    names = {"flow", "algorithm", "ca_state", "cc_kind", "hop"}
+    frame = frame.with_columns(pl.exclude(*names).cast(pl.Float64, strict=False))
+    return frame if len(frame) else None
+
+
+def losses(hops: pl.DataFrame, params: dict[str, Any]) -> dict[str, list[tuple[float, int]]]:
+    """Return, by cause, the sample times (s) that saw drops on the forward path and how many."""
+    causes = drop_causes(params["links"])
+    found: dict[str, dict[float, int]] = {cause: defaultdict(int) for cause in LOSS_LOOK}
+    for hop in FORWARD_HOPS[params["topology"]["kind"]]:
+        rows = hops.filter(pl.col("hop") == hop).sort("time_s")
+        new = np.diff(rows["drops"].fill_null(0).to_numpy(), prepend=0.0)
+        for time_s, count in zip(rows["time_s"], new, strict=True):
+            if count > 0:
+                found[causes[hop]][time_s] += int(count)
+    return {cause: sorted(at.items()) for cause, at in found.items()}
+
+
+def window_s(result: dict[str, Any], flows: pl.DataFrame) -> float:
+    """Return how many seconds of a point to draw: WINDOW_RTTS, or all if a flow starts late."""
+    params = result["params"]
+    rtt_s = sum(link["delay_ms"] for link in params["links"].values()) / 1000
+    wanted = max(WINDOW_RTTS * rtt_s, 100 * params["sample_ms"] / 1000)
+    last_start_s = flows.group_by("flow").agg(pl.col("time_s").min())["time_s"].max() or 0.0
+    return params["duration_s"] if last_start_s > 1 else min(params["duration_s"], wanted)
+
+
+def cwnd_figure(result: dict[str, Any], flows: pl.DataFrame, hops: pl.DataFrame | None) -> str:
+    """Return the SVG of one point's beginning: window, losses by cause, RTT, queue."""
+    end_s = window_s(result, flows)
+    flows = flows.filter(pl.col("time_s") <= end_s).sort("time_s", maintain_order=True)
+    with plt.rc_context(RC):
+        figure, (window, rug, rtt, queue) = plt.subplots(
+            4, 1, figsize=(9.2, 4.9), sharex=True, height_ratios=(3.2, 0.62, 1.25, 1.0)
+        )
+        _draw_windows(window, flows, result["algorithm"])
+        _draw_srtt(rtt, flows)
+        if hops is None:
+            rug.text(0.5, 0.5, "no samples of the queues", transform=rug.transAxes, ha="center")
+        else:
+            hops = hops.filter(pl.col("time_s") <= end_s)
+            _draw_losses(rug, window, losses(hops, result["params"]))
+            _draw_queue(queue, hops, result["params"])
+        rug.set_yticks([])
+        rug.set_ylim(-0.6, 1.6)
+        rug.grid(False)
+        rug.set_ylabel("losses", rotation=0, ha="right", va="center")
+        for spine in rug.spines.values():
+            spine.set_visible(False)
+        rug.tick_params(axis="x", length=0)
+        queue.set_xlim(0, end_s)
+        queue.set_xlabel("time (s)")
+        figure.align_ylabels([window, rtt, queue])
+        figure.subplots_adjust(left=0.085, right=0.985, bottom=0.1, top=0.93, hspace=0.17)
+        return _svg(figure)
+
+
+def _flows_drawn(flows: pl.DataFrame, algorithm: str) -> list[tuple[str, str]]:
+    """Return (flow, algorithm) of those to draw, the flows under test first."""
+    pairs = list(dict.fromkeys(zip(flows["flow"], flows["algorithm"], strict=True)))
+    return sorted(pairs, key=lambda pair: pair[1] != algorithm)[:MAX_FLOWS_DRAWN]
+
+
+def _draw_windows(axes: Axes, flows: pl.DataFrame, algorithm: str) -> None:
+    drawn = _flows_drawn(flows, algorithm)
+    named: set[str] = set()
+    for name, kind in drawn:
+        rows, look = flows.filter(pl.col("flow") == name), style(kind)
+        axes.plot(
+            rows["time_s"], rows["cwnd_pkts"], color=look.colour, lw=1.5 if look.ours else 1.2,
+            drawstyle="steps-post", alpha=1 if len(drawn) == 1 else 0.75,
+            label=None if kind in named else (kind if len(drawn) > 1 else "cwnd"),
+        )  # fmt: skip
+        named.add(kind)
+    rows = flows.filter(pl.col("flow") == drawn[0][0])
+    ssthresh = rows.with_columns(
+        pl.when(pl.col("ssthresh_pkts") < SSTHRESH_NONE_PKTS).then(pl.col("ssthresh_pkts"))
+    )
+    label = "ssthresh" if len(drawn) == 1 else f"ssthresh of {drawn[0][0]}"
+    axes.plot(
+        rows["time_s"], ssthresh["ssthresh_pkts"].fill_null(math.nan), color=FAINT, lw=0.9,
+        ls=(0, (3, 1.5)), drawstyle="steps-post", label=label,
+    )  # fmt: skip
+    top = flows["cwnd_pkts"].max() or 1
+    axes.set_ylim(0, 1.08 * top)
+    axes.set_ylabel("window\n(packets)")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.005, 0.985), ncol=4, borderaxespad=0)
+
+
+def _draw_losses(rug: Axes, window: Axes, found: dict[str, list[tuple[float, int]]]) -> None:
+    handles = []
+    for y, (cause, (colour, marker)) in enumerate(reversed(LOSS_LOOK.items())):
+        times = [time_s for time_s, _ in found[cause]]
+        total = sum(count for _, count in found[cause])
+        rug.plot(times, [y] * len(times), marker, color=colour, ms=3.6, mew=0, clip_on=False)
+        handles.append(
+            Line2D([], [], ls="", marker=marker, color=colour, ms=5, label=f"{cause} loss: {total}")
+        )
+    legend = window.get_legend()
+    window.add_artist(legend)
+    window.legend(
+        handles=handles[::-1], loc="lower left", bbox_to_anchor=(-0.008, 0.985), ncol=2,
+        borderaxespad=0, handletextpad=0.2,
+    )  # fmt: skip
+
+
+def _draw_srtt(axes: Axes, flows: pl.DataFrame) -> None:
+    for name, kind in _flows_drawn(flows, ""):
+        rows = flows.filter(pl.col("flow") == name)
+        axes.plot(rows["time_s"], rows["srtt_ms"].fill_null(math.nan), color=style(kind).colour,
+                  lw=1.1)  # fmt: skip
+    axes.set_ylim(0, 1.1 * (flows["srtt_ms"].max() or 1))
+    axes.set_ylabel("srtt\n(ms)")
+
+
+def _draw_queue(axes: Axes, hops: pl.DataFrame, params: dict[str, Any]) -> None:
+    links = params["links"]
+    queues = [h for h in FORWARD_HOPS[params["topology"]["kind"]] if links[h]["queue_pkts"]]
+    top = 1.0
+    for hop, shade in zip(queues, itertools.cycle(("#4b5563", "#9aa3af"))):
+        rows = hops.filter(pl.col("hop") == hop).sort("time_s")
+        axes.fill_between(
+            rows["time_s"], rows["backlog_pkts"].fill_null(0), step="post", color=shade, lw=0,
+            alpha=0.75,
+        )  # fmt: skip
+        room = links[hop]["queue_pkts"]
+        axes.axhline(room, color=INK, ls=BOUND_DASH, lw=0.9)
+        top = max(top, room, rows["backlog_pkts"].max() or 0)
+    axes.set_ylim(0, 1.12 * top)
+    axes.set_ylabel("queue\n(packets)")
+
+
+# --- text ---------------------------------------------------------------------------------
+
+
+def number(value: float, digits: int) -> str:
+    """Return VALUE with DIGITS decimals, fewer for large values; halves of counts are kept."""
+    if digits == 0 and value != round(value) and abs(value) < 100:
+        return f"{value:.1f}"
+    if abs(value) >= 1000:
+        digits = 0
+    elif abs(value) >= 100:
+        digits = min(digits, 1)
+    return f"{value:.{digits}f}"
+
+
+def interval(value: Estimate, shown: Metric) -> str:
+    """Return [low, high], or nothing where one run is all there is."""
+    if value.n < 2:
+        return ""
+    return f"[{number(value.low, shown.digits)}, {number(value.high, shown.digits)}]"
+
+
+def text(value: Estimate, shown: Metric) -> str:
+    return f"{number(value.median, shown.digits)} {interval(value, shown)}".rstrip()
+
+
+def _svg(figure: Figure) -> str:
+    out = StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(out, format="svg", metadata=nothing, bbox_inches="tight", pad_inches=0.12)
+    plt.close(figure)
+    return out.getvalue()
+
+
+def inline(svg: str, prefix: str, title: str) -> str:
+    """Return SVG for use inside a page: no prologue, ids of its own, named for screen readers."""
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r'\bid="', f'id="{prefix}-', body)
+    body = re.sub(r"url\(#", f"url(#{prefix}-", body)
+    body = re.sub(r'href="#', f'href="#{prefix}-', body)
+    width_pt = re.search(r'width="([\d.]+)pt"', body)
+    body = re.sub(r' (?:width|height)="[\d.]+pt"', "", body, count=2)
+    style_text = f"max-width:{float(width_pt[1]) * 4 / 3:.0f}px" if width_pt else ""
+    return body.replace(
+        "<svg", f'<svg role="img" aria-label="{escape(title)}" style="{style_text}"', 1
+    )

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From a scenario to points: one per combination of axis values, algorithm and seed."""
+
+import copy
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from lab import scenario as scenarios
+from lab.links import Link
+from lab.scenario import FORWARD_HOPS, TOPOLOGY_HOPS, UNDER_TEST, Scenario
+
+TCP_OPTION_BYTES = 12  # timestamps, on every segment
+HEADER_BYTES = 14 + 20 + 20  # Ethernet, IPv4, TCP: what netem's rate counts besides the MSS
+DEFAULT_MSS_BYTES = 1460
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run: a pure function of SPEC (what the lab is told) and BUILD (what it is made of)."""
+
+    scenario_id: str
+    algorithm: str
+    seed: int
+    axes: dict[str, float]
+    spec: dict[str, Any]
+    warmup_s: float
+    bound_mbps: float
+    build: str
+
+    @cached_property
+    def id(self) -> str:
+        """Return the content hash that names this point's results."""
+        text = json.dumps([self.spec, self.warmup_s, self.build], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def topology_key(self) -> str:
+        return json.dumps(self.spec["topology"], sort_keys=True)
+
+    def describe(self) -> str:
+        axes = "".join(f", {name} {value:g}" for name, value in self.axes.items())
+        return f"{self.scenario_id}: {self.algorithm}{axes}, seed {self.seed}"
+
+
+def expand(
+    scenario: Scenario,
+    algorithms: tuple[str, ...],
+    seeds: list[int],
+    build_key: Callable[[set[str]], str],
+) -> list[Point]:
+    """Return every point of SCENARIO in a fixed order: axes, then algorithm, then seed.
+
+    BUILD_KEY names what a point with a set of algorithms is made of.
+    """
+    points = []
+    for values in itertools.product(*(axis.values for axis in scenario.axes)):
+        axes = {axis.name: value for axis, value in zip(scenario.axes, values, strict=True)}
+        at = resolve(scenario, axes)
+        for algorithm in algorithms:
+            for seed in seeds:
+                spec = _spec(at, algorithm, seed)
+                points.append(
+                    Point(
+                        scenario_id=scenario.id,
+                        algorithm=algorithm,
+                        seed=seed,
+                        axes=axes,
+                        spec=spec,
+                        warmup_s=at.run.warmup_s,
+                        bound_mbps=bound_mbps(at),
+                        build=build_key({flow["algorithm"] for flow in spec["flows"]}),
+                    )
+                )
+    return points
+
+
+def resolve(scenario: Scenario, axes: dict[str, float]) -> Scenario:
+    """Return SCENARIO with the axes set to one value each."""
+    source = copy.deepcopy(scenario.source)
+    for axis in scenario.axes:
+        scenarios.set_dotted(source, axis.sets, axes[axis.name])
+    source.pop("axes", None)
+    source["claims"] = []
+    return scenarios.parse(scenario.id, source)
+
+
+def derived_seed(seed: int, purpose: str) -> int:
+    """Return a 63-bit seed for PURPOSE. The algorithm is not in it: all see the same losses."""
+    digest = hashlib.sha256(f"{purpose} {seed}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
+def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
+    links = {}
+    for hop in TOPOLOGY_HOPS[at.topology.kind]:
+        link = at.links.get(hop, Link())
+        links[hop] = asdict(link) | {"seed": derived_seed(seed, hop)}
+    flows: list[dict[str, Any]] = []
+    for flow in at.flows:
+        for i in range(flow.count):
+            flows.append(
+                {
+                    "name": flow.name if flow.count == 1 else f"{flow.name}{i + 1}",
+                    "pair": len(flows) + 1,
+                    "algorithm": algorithm if flow.algorithm == UNDER_TEST else flow.algorithm,
+                    "start_s": flow.start_s,
+                    "duration_s": (flow.stop_s or at.run.duration_s) - flow.start_s,
+                    "bytes": flow.bytes,
+                    "mss_bytes": flow.mss_bytes,
+                }
+            )
+    return {
+        "topology": asdict(at.topology) | {"pairs": len(flows)},
+        "links": links,
+        "flows": flows,
+        "duration_s": at.run.duration_s,
+        "sample_ms": at.run.sample_ms,
+        "rng_seed": derived_seed(seed, "rng"),
+    }
+
+
+def bound_mbps(at: Scenario) -> float:
+    """Return (1-p)C as goodput in Mb/s: the least, over the forward hops, of a hop's rate times
+    what survives the losses from there on, times the payload's share of a frame."""
+    mss_bytes = max(flow.mss_bytes for flow in at.flows) or DEFAULT_MSS_BYTES
+    payload_share = (mss_bytes - TCP_OPTION_BYTES) / (mss_bytes + HEADER_BYTES)
+    hops = [at.links.get(hop, Link()) for hop in FORWARD_HOPS[at.topology.kind]]
+    best = math.inf
+    for i, hop in enumerate(hops):
+        if hop.rate_mbps:
+            survives = math.prod(1 - later.loss_pct / 100 for later in hops[i:])
+            best = min(best, hop.rate_mbps * survives)
+    return best * payload_share

@@ -1,0 +1,584 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run found, for people: report.html with its figures, and a table for the terminal.
+
+Every number is a median over seeds with its interval. What lost is shown beside what won.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lab import plots
+from lab.claims import Verdict
+from lab.plots import Cells, Metric, Place
+from lab.scenario import Axis, Flow, Scenario
+from lab.stats import Estimate, estimate
+from lab.store import write_atomically
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+HEADLINE = "goodput_mbps"
+DETAILS = (
+    "goodput_whole_mbps", "retransmits", "timeouts", "queue_delay_ms_p95", "srtt_ms_p50",
+    "loss_random", "loss_congestion", "jain",
+)  # fmt: skip
+WITH_FIGURE = ("retransmits", "timeouts", "queue_delay_ms_p95", "jain")
+PEERS_OVER_TIME = ("reno", "bbr", "cubic", "veno", "westwood")  # the first two that have samples
+ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
+SEEDS_FOR_95 = 6
+MARKS = {"holds": "✓", "does not hold": "✗", "undecided": "?", "not measured": "·"}
+COLOURS = {
+    "holds": "green", "does not hold": "red", "undecided": "yellow", "not measured": "bright_black",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One table cell. RANK: best, tied (its interval meets the best's), or nothing."""
+
+    median: str
+    interval: str = ""
+    rank: str = ""
+    n: int = 0  # seeds, where fewer than elsewhere in the table
+
+    @property
+    def text(self) -> str:
+        return f"{self.median} {self.interval}".rstrip()
+
+
+MISSING = Cell("-")
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    ours: bool
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """Algorithms against places. GROUPS: spanning heads (text, columns) of further axes."""
+
+    id: str
+    title: str
+    note: str
+    groups: list[tuple[str, int]]
+    columns: list[str]
+    corner: str
+    bound: list[str]
+    rows: list[Row]
+
+
+# --- the report ---------------------------------------------------------------------------
+
+
+def write_report(
+    scenario: Scenario,
+    results: list[dict[str, Any]],
+    store_folder: Path,
+    meta: dict[str, Any],
+    verdicts: Sequence[Verdict],
+    failures: Sequence[str],
+) -> Path:
+    """Write report.html and plots/*.svg into STORE_FOLDER and return the report's path."""
+    figures = Figures(store_folder / "plots")
+    names = _algorithms(scenario, results, meta)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
+        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    html = environment.get_template("report.html.j2").render(
+        scenario=scenario,
+        headline=headline(scenario, results),
+        tally=tally(verdicts),
+        warnings=warnings(results, meta, failures),
+        interval_note=interval_note(results, scenario),
+        main_figure=figures.add_metric(scenario, results, HEADLINE),
+        main_table=metric_table(scenario, results, HEADLINE, names),
+        details=_details(scenario, results, names, figures),
+        claims=[claim_row(verdict) for verdict in verdicts],
+        over_time=_over_time(scenario, results, store_folder, figures),
+        failures=list(failures),
+        reproduce=_reproduce(meta),
+        tc=sorted(meta.get("tc_commands_of_first_point", {}).items()),
+        modules=sorted((meta.get("module_srcversions") or {}).items()),
+        source=json.dumps(meta.get("source", scenario.source), indent=2, ensure_ascii=False),
+    )
+    path = store_folder / "report.html"
+    write_atomically(path, html + "\n")
+    return path
+
+
+class Figures:
+    """Draws, keeps each figure as a file in FOLDER, and hands it out for the page."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def add(self, name: str, title: str, svg: str) -> Markup:
+        write_atomically(self._folder / f"{name}.svg", svg)
+        return Markup(plots.inline(svg, name, title))
+
+    def add_metric(self, scenario: Scenario, results: list[dict], name: str) -> Markup | None:
+        if not any(result.get(name) is not None for result in results):
+            return None
+        axes = ", ".join(axis.label or axis.name for axis in scenario.axes)
+        title = plots.metric(name).label + (f" against {axes}" if axes else "")
+        return self.add(name, title, plots.metric_figure(scenario, results, name))
+
+
+def _algorithms(scenario: Scenario, results: list[dict], meta: dict[str, Any]) -> list[str]:
+    """Return what was to be run, ours first, whether or not it has results."""
+    found = plots.algorithms_in(scenario, results)
+    planned = meta.get("algorithms", found)
+    missing = [name for name in scenario.run.algorithms if name in planned and name not in found]
+    return sorted([*found, *missing], key=lambda name: not plots.style(name).ours)
+
+
+def _details(
+    scenario: Scenario, results: list[dict], names: list[str], figures: Figures
+) -> list[dict[str, Any]]:
+    """Return the further tables: per group of flows, then per metric, some with a figure."""
+    details = []
+    if len(scenario.flows) > 1:
+        for flow in scenario.flows:
+            details.append({"table": _flow_table(scenario, results, flow, names), "figure": None})
+    several = any(len(result["flows"]) > 1 for result in results)
+    for name in DETAILS:
+        if name == "jain" and not several:
+            continue
+        if any(result.get(name) is not None for result in results):
+            figure = figures.add_metric(scenario, results, name) if name in WITH_FIGURE else None
+            details.append(
+                {"table": metric_table(scenario, results, name, names), "figure": figure}
+            )
+    return details
+
+
+def _flow_table(
+    scenario: Scenario, results: list[dict], flow: Flow, names: list[str]
+) -> MetricTable:
+    """Return the table of the mean goodput of the flows that one [[flows]] entry stands for."""
+    members = {flow.name} | {f"{flow.name}{i + 1}" for i in range(flow.count)}
+    alone = []
+    for result in results:
+        rates = [f["goodput_mbps"] for f in result["flows"] if f["name"] in members]
+        if rates:
+            alone.append(result | {"goodput_mbps": sum(rates) / len(rates)})
+    kind = "the row's algorithm" if flow.algorithm.startswith("$") else flow.algorithm
+    count = f"mean of {flow.count} flows, " if flow.count > 1 else ""
+    table = metric_table(scenario, alone, HEADLINE, names)
+    title = f"Goodput of “{flow.name}” ({count}{kind})"
+    return replace(table, id=f"flow-{flow.name}", title=title, bound=[])
+
+
+# --- tables -------------------------------------------------------------------------------
+
+
+def metric_table(
+    scenario: Scenario, results: list[dict], name: str, names: list[str]
+) -> MetricTable:
+    """Return the table of one metric: a row per algorithm, a column per place."""
+    shown, cells = plots.metric(name), plots.estimates(scenario, results, name)
+    limits = plots.bounds(scenario, results) if name == HEADLINE else {}
+    columns = _columns(scenario)
+    rows = [Row(n, plots.style(n).ours, _row(n, columns, cells, shown)) for n in names]
+    bound = [plots.number(limits[p], shown.digits) if p in limits else "-" for p in columns]
+    better = {"high": "higher is better", "low": "lower is better"}.get(shown.better, "")
+    first = scenario.axes[0] if scenario.axes else None
+    return MetricTable(
+        id=name,
+        title=shown.label,
+        note=", ".join(filter(None, (shown.unit, better))),
+        groups=_groups(scenario, columns),
+        columns=[_column_text(first, place) for place in columns],
+        corner=plots.axis_text(first) if first else "",
+        bound=bound if limits else [],
+        rows=rows,
+    )
+
+
+def _columns(scenario: Scenario) -> list[Place]:
+    """Return the places with the first axis running fastest, further axes as groups."""
+    return sorted(plots.places(scenario), key=lambda place: (place[1:], place[:1]))
+
+
+def _groups(scenario: Scenario, columns: list[Place]) -> list[tuple[str, int]]:
+    if len(scenario.axes) < 2:
+        return []
+    span = len(set(scenario.axes[0].values))
+    heads = list(dict.fromkeys(place[1:] for place in columns))
+    return [
+        (", ".join(plots.axis_text(a, v) for a, v in zip(scenario.axes[1:], h, strict=True)), span)
+        for h in heads
+    ]
+
+
+def _column_text(first: Axis | None, place: Place) -> str:
+    return f"{place[0]:g} {first.unit}".rstrip() if first else "median [interval]"
+
+
+def _row(name: str, columns: list[Place], cells: Cells, shown: Metric) -> list[Cell]:
+    usual = max((value.n for value in cells.values()), default=0)
+    row = []
+    for place in columns:
+        value = cells.get((name, place))
+        if value is None:
+            row.append(MISSING)
+            continue
+        peers = [other for (_, at), other in cells.items() if at == place]
+        row.append(
+            Cell(
+                plots.number(value.median, shown.digits),
+                plots.interval(value, shown),
+                _rank(value, peers, shown.better) if len(peers) > 1 else "",
+                value.n if value.n < usual else 0,
+            )
+        )
+    return row
+
+
+def _rank(value: Estimate, peers: list[Estimate], better: str) -> str:
+    """Say whether VALUE is the best of PEERS, or its interval meets the best one's."""
+    if not better:
+        return ""
+    sign = 1 if better == "high" else -1
+    best = max(peers, key=lambda other: sign * other.median)
+    if all(other.median == best.median for other in peers):
+        return ""
+    if value.median == best.median:
+        return "best"
+    return "tied" if value.low <= best.high and best.low <= value.high else ""
+
+
+# --- sentences ----------------------------------------------------------------------------
+
+
+def middle_place(scenario: Scenario) -> Place:
+    """Return the middle value of every axis (the upper one of two): fixed before any result."""
+    values = [sorted(set(axis.values)) for axis in scenario.axes]
+    return tuple(v[len(v) // 2] for v in values)
+
+
+def place_text(scenario: Scenario, place: Place) -> str:
+    return ", ".join(plots.axis_text(a, v) for a, v in zip(scenario.axes, place, strict=True))
+
+
+def headline(scenario: Scenario, results: list[dict]) -> str:
+    """Return one sentence: our best against the kernel's best where all axes are in the middle,
+    and how often ours is best everywhere."""
+    cells, shown = plots.estimates(scenario, results, HEADLINE), plots.metric(HEADLINE)
+    place = middle_place(scenario)
+    here = {name: value for (name, at), value in cells.items() if at == place}
+    ours = {name: value for name, value in here.items() if plots.style(name).ours}
+    peers = {name: value for name, value in here.items() if name not in ours}
+    if not here:
+        return "No point at the middle of the axes has a result."
+    mine, theirs = _best(ours), _best(peers)
+    lead, first = (mine, ours) if mine else (theirs, peers)
+    at = place_text(scenario, place)
+    sentence = f"At {at}, {lead}" if at else lead
+    sentence += f" carries {plots.text(first[lead], shown)} Mb/s"
+    bound = plots.bounds(scenario, results).get(place)
+    if bound:
+        sentence += f" ({100 * first[lead].median / bound:.0f} % of the bound)"
+    if mine and theirs:
+        sentence += "; " + _against(ours[mine], theirs, peers[theirs], shown)
+    return sentence + "." + _wins(cells)
+
+
+def _best(values: dict[str, Estimate]) -> str:
+    return max(values, key=lambda name: values[name].median) if values else ""
+
+
+def _against(mine: Estimate, name: str, other: Estimate, shown: Metric) -> str:
+    if mine.low <= other.high and other.low <= mine.high:
+        how = "within the intervals of"
+    elif other.median:
+        percent = 100 * (mine.median / other.median - 1)
+        how = f"{abs(percent):.0f} % {'above' if percent > 0 else 'below'}"
+    else:
+        how = "above"
+    return f"this is {how} the best of the kernel's own, {name} with {plots.text(other, shown)}"
+
+
+def _wins(cells: Cells) -> str:
+    """Return in how many places one of ours has the best median."""
+    everywhere = {at for _, at in cells}
+    won = both = 0
+    for at in everywhere:
+        here = {name: value for (name, place), value in cells.items() if place == at}
+        kinds = {plots.style(name).ours for name in here}
+        both += kinds == {True, False}
+        won += kinds == {True, False} and plots.style(_best(here)).ours
+    if both < 2:
+        return ""
+    return f" One of ours has the best median in {won} of {both} conditions."
+
+
+def tally(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
+    """Return how many claims have each verdict, those that occur."""
+    counts = {word: sum(v.verdict == word for v in verdicts) for word in MARKS}
+    return [(word, count) for word, count in counts.items() if count]
+
+
+def interval_note(results: list[dict], scenario: Scenario) -> str:
+    """Return what the intervals are, from the fewest seeds that any cell has."""
+    cells = plots.estimates(scenario, results, HEADLINE)
+    if not cells:
+        return "No point has a result."
+    worst = min(cells.values(), key=lambda value: value.n)
+    if worst.n == 1:
+        return "At least one figure comes from a single seed, so there is no interval for it."
+    if worst.n < SEEDS_FOR_95:
+        return (
+            f"With {worst.n} seeds an interval is the range of all runs; it covers the median"
+            f" with a probability of {100 * worst.coverage:.4g} %, not 95 %."
+        )
+    return (
+        f"Median over {worst.n} or more seeds, and the order-statistic interval for it"
+        f" (coverage {100 * estimate(list(range(worst.n))).coverage:.1f} %)."
+    )
+
+
+def warnings(results: list[dict], meta: dict[str, Any], failures: Sequence[str]) -> list[str]:
+    """Return what a reader must know before believing a number."""
+    found = []
+    seeds: dict[tuple, set[int]] = {}
+    for result in results:
+        key = (result["algorithm"], *sorted(result["axes"].items()))
+        seeds.setdefault(key, set()).add(result["seed"])
+    fewest = min(map(len, seeds.values()), default=0)
+    if fewest < ENOUGH_SEEDS:
+        found.append(f"Smoke test, not a result: {_count(fewest, 'seed')}, {ENOUGH_SEEDS} needed.")
+    rtts = min(map(_rtts, results), default=math.inf)
+    if rtts < ENOUGH_RTTS:
+        found.append(
+            f"Smoke test, not a result: a run lasts {rtts:.0f} round trips, {ENOUGH_RTTS} needed."
+        )
+    missing = meta.get("points", len(results)) - len(results)
+    if missing > 0:
+        failed = f", {_count(len(failures), 'failure')} below" if failures else ""
+        found.append(f"{missing} of {meta['points']} points have no result{failed}.")
+    if meta.get("git_dirty"):
+        found.append("The working tree had changes that are in no commit.")
+    return found
+
+
+def _rtts(result: dict[str, Any]) -> float:
+    """Return how many round trips a point lasted, by its longest path."""
+    params = result["params"]
+    path_ms = sum(link["delay_ms"] for link in params["links"].values())
+    rtt_ms = max([path_ms, *(flow.get("min_rtt_ms") or 0 for flow in result["flows"])])
+    return params["duration_s"] * 1000 / rtt_ms if rtt_ms else math.inf
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+# --- claims -------------------------------------------------------------------------------
+
+
+def claim_row(verdict: Verdict) -> dict[str, Any]:
+    """Return what the claims tables show of one claim, both on the page and the terminal."""
+    claim, value = verdict.claim, verdict.value
+    shown = Metric("", "", 2 if claim.against else plots.metric(claim.metric).digits)
+    return {
+        "id": claim.id,
+        "text": claim.text,
+        "subject": verdict.subject,
+        "paper": claim.paper,
+        "median": plots.number(value.median, shown.digits) if value else "-",
+        "interval": plots.interval(value, shown) if value else "",
+        "bound": verdict.bound.replace(">=", "≥").replace("<=", "≤"),
+        "verdict": verdict.verdict,
+        "class": verdict.verdict.replace(" ", "-"),
+        "mark": MARKS[verdict.verdict],
+        "why": _why(verdict),
+    }
+
+
+def _why(verdict: Verdict) -> str:
+    """Return how the interval lies to the claim's bounds, in words."""
+    if verdict.value is None:
+        return "no such points in this run"
+    one = verdict.value.n < 2
+    subject = "the single run" if one else "the interval"
+    if verdict.verdict == "holds":
+        return f"{subject} lies within the bound"
+    claim = verdict.claim
+    if verdict.verdict == "does not hold":
+        below = claim.at_least is not None and verdict.value.high < claim.at_least
+        return f"{subject} lies {'below' if below else 'above'} the bound"
+    return f"{subject} reaches across the bound: more seeds may decide"
+
+
+# --- over time ----------------------------------------------------------------------------
+
+
+def _over_time(
+    scenario: Scenario, results: list[dict], folder: Path, figures: Figures
+) -> dict[str, Any]:
+    """Return the figures over time of ours and two peers, all at one place and seed."""
+    place = middle_place(scenario)
+    at = [result for result in results if plots.place(scenario, result) == place]
+    with_samples = sorted(
+        (result for result in at if _samples(folder, result).is_file()),
+        key=lambda result: result["seed"],
+    )
+    first = {r["algorithm"]: r for r in reversed(with_samples)}
+    ours = [name for name in plots.algorithms_in(scenario, at) if plots.style(name).ours]
+    peers = [name for name in PEERS_OVER_TIME if name in first]
+    peers += [name for name in first if name not in ours and name not in peers]
+    drawn = []
+    for name in [n for n in ours if n in first] + peers[:2]:
+        flows = plots.read_samples(_samples(folder, first[name]))
+        if flows is None:
+            continue
+        hops = plots.read_samples(_samples(folder, first[name], "hops"))
+        svg = plots.cwnd_figure(first[name], flows, hops)
+        drawn.append(
+            {
+                "name": name,
+                "ours": plots.style(name).ours,
+                "seed": first[name]["seed"],
+                "shown_s": plots.window_s(first[name], flows),
+                "duration_s": first[name]["params"]["duration_s"],
+                "svg": figures.add(f"cwnd-{name}", f"Window of {name} over time", svg),
+            }
+        )
+    return {"figures": drawn, "place": place_text(scenario, place)}
+
+
+def _samples(folder: Path, result: dict[str, Any], kind: str = "flows") -> Path:
+    return folder / "samples" / f"{result['point']}.{kind}.csv"
+
+
+# --- how to run it again ------------------------------------------------------------------
+
+
+def _reproduce(meta: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (label, text) of what a reader needs to run this again; empty ones are left out."""
+    program, *arguments = (meta.get("command") or "").split(" ")
+    if program.endswith("__main__.py"):
+        program = "./testbed/run"
+    seeds = meta.get("seeds", [])
+    contiguous = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    commit = meta.get("git_commit", "")
+    wall_s, cpus = meta.get("wall_s"), meta.get("host_cpus")
+    entries = [
+        ("Command", " ".join([program, *arguments])),
+        ("Commit", commit + (" and uncommitted changes" if meta.get("git_dirty") else "")),
+        ("Backend", meta.get("backend", "")),
+        ("Kernel", meta.get("kernel_release", "")),
+        ("Kernel build", meta.get("kernel_build", "")),
+        ("Seeds", f"{seeds[0]} to {seeds[-1]}" if contiguous else ", ".join(map(str, seeds))),
+        ("Points", str(meta.get("points", ""))),
+        ("Started", str(meta.get("started", ""))[:19].replace("T", " ") + " UTC"),
+        ("Wall time", f"{wall_s:g} s on {cpus} CPUs" if wall_s is not None else "not finished"),
+    ]
+    if not meta.get("started"):
+        entries = [entry for entry in entries if entry[0] not in ("Started", "Wall time")]
+    return [(label, str(text)) for label, text in entries if str(text).strip()]
+
+
+# --- the terminal -------------------------------------------------------------------------
+
+
+def print_table(
+    scenario: Scenario, results: list[dict], verdicts: Sequence[Verdict], console: Console
+) -> None:
+    """Print the headline comparison and the claims to CONSOLE, as wide as it is."""
+    names = plots.algorithms_in(scenario, results)
+    table = metric_table(scenario, results, HEADLINE, names)
+    console.print(Text(f"{scenario.title}: goodput in Mb/s, {_cell_note(results, scenario)}"))
+    for columns in _fitting(table, console.width):
+        console.print(_terminal_table(table, columns, scenario))
+    if verdicts:
+        console.print(_claims_table(verdicts, console.width))
+
+
+def _cell_note(results: list[dict], scenario: Scenario) -> str:
+    cells = plots.estimates(scenario, results, HEADLINE)
+    fewest = min((value.n for value in cells.values()), default=0)
+    if fewest < 2:
+        return "one seed: a smoke test, not a result"
+    what = "95 % interval" if fewest >= SEEDS_FOR_95 else "range"
+    note = f"median [{what}] of {fewest} seeds"
+    return note if fewest >= ENOUGH_SEEDS else f"{note}: a smoke test, not a result"
+
+
+def _fitting(table: MetricTable, width: int) -> list[list[int]]:
+    """Cut the columns into as few runs of equal length as fit WIDTH characters each."""
+    name_width = max([len(row.name) for row in table.rows] + [len("bound (1-p)C"), 6])
+    widest = max(
+        [len(cell.text) + 1 for row in table.rows for cell in row.cells]
+        + [len(text) for text in _heads(table)]
+    )
+    fit = max(1, (width - name_width - 2) // (widest + 2))
+    count = len(table.columns)
+    size = math.ceil(count / math.ceil(count / fit))
+    return [list(range(i, min(i + size, count))) for i in range(0, count, size)]
+
+
+def _heads(table: MetricTable) -> list[str]:
+    """Return the longest line of each column's head."""
+    groups = [text for text, span in table.groups for _ in range(span)]
+    return [
+        max(column, group, key=len)
+        for column, group in zip(table.columns, groups or [""] * len(table.columns), strict=True)
+    ]
+
+
+def _terminal_table(table: MetricTable, columns: list[int], scenario: Scenario) -> Table:
+    groups = [text for text, span in table.groups for _ in range(span)]
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    grid.add_column(Text(table.corner), no_wrap=True)
+    for i in columns:
+        head = f"{groups[i]}\n{table.columns[i]}" if groups else table.columns[i]
+        grid.add_column(Text(head), justify="right", no_wrap=True)
+    if table.bound:
+        cells = [Text(table.bound[i], style="bright_black") for i in columns]
+        grid.add_row(Text("bound (1-p)C", style="bright_black"), *cells)
+    for row in table.rows:
+        name = Text(row.name, style="bold" if row.ours else "")
+        grid.add_row(name, *(_terminal_cell(row.cells[i]) for i in columns))
+    return grid
+
+
+def _terminal_cell(cell: Cell) -> Text:
+    star = "*" if cell.rank == "best" else " "
+    text = Text(f"{cell.text}{star}")
+    text.stylize("bold green" if cell.rank == "best" else "", 0, len(cell.median))
+    return text
+
+
+def _claims_table(verdicts: Sequence[Verdict], width: int) -> Table:
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    grid.add_column("verdict", no_wrap=True)
+    grid.add_column("claim", overflow="fold", ratio=1)
+    grid.add_column("measured", no_wrap=True, justify="right")
+    grid.add_column("needed", no_wrap=True)
+    grid.width = min(width, 120)
+    for verdict in verdicts:
+        row = claim_row(verdict)
+        text = Text(row["text"])
+        text.append(f"\n{row['subject']}", style="bright_black")
+        if row["paper"]:
+            text.append(f"\npaper: {row['paper']}", style="bright_black")
+        measured = f"{row['median']} {row['interval']}".rstrip()
+        word = Text(f"{row['mark']} {row['verdict']}", style=COLOURS[row["verdict"]])
+        grid.add_row(word, text, Text(measured), Text(row["bound"]))
+    return grid

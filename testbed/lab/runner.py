@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run the points of a scenario side by side, show how far it is, lose nothing on Ctrl-C."""
+
+import datetime
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from lab import build as builds
+from lab.links import Link
+from lab.metrics import summarize
+from lab.points import Point
+from lab.scenario import Scenario
+from lab.store import Store
+
+PLAIN_PROGRESS_S = 10.0
+
+
+class Backend(Protocol):
+    name: str
+
+    def batches(self, points: list[Point], jobs: int) -> list[list[Point]]: ...
+
+    def run_batch(self, points, cpu: int, on_outcome, stop: threading.Event) -> None: ...
+
+    def describe(self) -> dict[str, Any]: ...
+
+
+@dataclass
+class Sweep:
+    """What came of a run."""
+
+    results: list[dict[str, Any]]
+    failures: list[str] = field(default_factory=list)
+    reused: int = 0
+    interrupted: bool = False
+
+
+def run(
+    scenario: Scenario, points: list[Point], backend: Backend, store: Store, jobs: int
+) -> Sweep:
+    """Run those of POINTS that STORE does not have yet; return all that it then has."""
+    todo = [point for point in points if not store.has(point)]
+    sweep = Sweep([], reused=len(points) - len(todo))
+    started = time.time()
+    store.write_json("meta.json", _meta(scenario, points, backend, started, None))
+    try:
+        if todo:
+            _run_all(scenario, todo, backend, store, jobs, sweep)
+    finally:
+        sweep.results = store.assemble(points)
+        store.write_json("meta.json", _meta(scenario, points, backend, started, time.time()))
+    return sweep
+
+
+def _run_all(scenario, todo, backend, store, jobs: int, sweep: Sweep) -> None:
+    work: queue.SimpleQueue = queue.SimpleQueue()
+    for batch in backend.batches(todo, jobs):
+        work.put(batch)
+    outcomes: queue.Queue = queue.Queue()
+    stop = threading.Event()
+    cpus = sorted(os.sched_getaffinity(0))
+    first_seed = min(point.seed for point in todo)
+    workers = [
+        threading.Thread(target=_worker, args=(backend, work, cpus[i % len(cpus)], outcomes, stop,
+                                               scenario, store, first_seed))
+        for i in range(jobs)
+    ]  # fmt: skip
+    for worker in workers:
+        worker.start()
+    try:
+        _follow(outcomes, workers, len(todo), sweep)
+    except KeyboardInterrupt:
+        sweep.interrupted = True
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join()
+
+
+def _worker(backend, work, cpu: int, outcomes, stop, scenario, store, first_seed: int) -> None:
+    """Take batches until there are none; report each point, or what broke the backend."""
+
+    def on_outcome(outcome) -> None:
+        if outcome.error:
+            log = store.add_failure(outcome.point, outcome.error, outcome.log)
+            outcomes.put(f"{outcome.point.describe()}: {outcome.error} (log: {log})")
+            return
+        keep = scenario.run.keep_samples
+        result = summarize(outcome.point, outcome.raw)
+        store.add(
+            outcome.point,
+            result,
+            outcome.raw,
+            keep == "all" or (keep == "first-seed" and outcome.point.seed == first_seed),
+        )
+        outcomes.put(None)
+
+    try:
+        while not stop.is_set():
+            try:
+                batch = work.get_nowait()
+            except queue.Empty:
+                return
+            backend.run_batch(batch, cpu, on_outcome, stop)
+    except BaseException as error:
+        outcomes.put(error)
+
+
+def _follow(outcomes, workers, total: int, sweep: Sweep) -> None:
+    """Show progress until every point ended; raise what a worker could not handle."""
+    done = 0
+    with _Progress(total) as progress:
+        while done < total:
+            try:
+                outcome = outcomes.get(timeout=0.2)
+            except queue.Empty:
+                if not any(worker.is_alive() for worker in workers) and outcomes.empty():
+                    raise RuntimeError("every worker ended, but not every point") from None
+                continue
+            if isinstance(outcome, BaseException):
+                raise outcome
+            done += 1
+            if outcome:
+                sweep.failures.append(outcome)
+                progress.say(f"failed: {outcome}")
+            progress.advance()
+
+
+class _Progress:
+    """A live bar with the time left on a terminal; a line now and then elsewhere."""
+
+    def __init__(self, total: int):
+        self._total, self._done, self._said_s = total, 0, time.monotonic()
+        self._started_s = self._said_s
+        self._bar = None
+        console = Console(stderr=True)
+        if console.is_terminal:
+            self._bar = Progress(
+                TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                TextColumn("left"), TimeRemainingColumn(), console=console,
+            )  # fmt: skip
+            self._task = self._bar.add_task("points", total=total)
+
+    def __enter__(self):
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_exc):
+        if self._bar:
+            self._bar.stop()
+
+    def say(self, text: str) -> None:
+        if self._bar:
+            self._bar.console.print(text, markup=False)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def advance(self) -> None:
+        self._done += 1
+        if self._bar:
+            self._bar.advance(self._task)
+            return
+        now_s = time.monotonic()
+        if now_s - self._said_s >= PLAIN_PROGRESS_S or self._done == self._total:
+            self._said_s = now_s
+            spent_s = now_s - self._started_s
+            left_s = spent_s / self._done * (self._total - self._done)
+            self.say(f"{self._done} of {self._total} points, {spent_s:.0f} s, {left_s:.0f} s left")
+
+
+def _meta(scenario, points, backend, started: float, ended: float | None) -> dict[str, Any]:
+    """Return what a reader needs to run this again. Wall times are here and nowhere else."""
+    first = points[0]
+    return {
+        "scenario": scenario.id,
+        "title": scenario.title,
+        "source": scenario.source,
+        "command": " ".join(sys.argv),
+        "git_commit": _git("rev-parse", "HEAD"),
+        "git_dirty": bool(_git("status", "--porcelain")),
+        **backend.describe(),
+        "points": len(points),
+        "algorithms": sorted({point.algorithm for point in points}),
+        "seeds": sorted({point.seed for point in points}),
+        "tc_commands_of_first_point": {
+            hop: Link(**{k: v for k, v in link.items() if k != "seed"}).tc_command(
+                hop, link["seed"]
+            )
+            for hop, link in first.spec["links"].items()
+        },
+        "started": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),
+        "wall_s": None if ended is None else round(ended - started, 2),
+        "host_cpus": os.cpu_count(),
+    }
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(builds.PROJECT), *arguments], capture_output=True, text=True
+        )
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Scenario files: TOML in, checked and typed objects out. docs/scenarios.md is the reference.
+
+Everything a user can get wrong in a file or with --set ends here as BadInput, before anything
+runs or is written.
+"""
+
+import copy
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from lab.algorithms import ALGORITHMS
+from lab.errors import BadInput, unknown
+from lab.links import Link
+
+SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
+
+# The hops of each topology, as lab.topologies builds them (that module needs Mininet, which the
+# host side does without; a test holds the two against each other).
+TOPOLOGY_HOPS = {
+    "dumbbell": ("bottleneck", "wireless", "reverse_wireless", "reverse_bottleneck"),
+}
+FORWARD_HOPS = {"dumbbell": ("bottleneck", "wireless")}  # those that data takes, in order
+UNDER_TEST = "$algorithm"  # in a flow: the algorithm that this point is about
+METRICS = (
+    "goodput_mbps",
+    "goodput_whole_mbps",
+    "retransmits",
+    "timeouts",
+    "queue_delay_ms_p50",
+    "queue_delay_ms_p95",
+    "srtt_ms_p50",
+    "jain",
+    "loss_random",
+    "loss_congestion",
+)
+
+
+@dataclass(frozen=True)
+class Topology:
+    kind: str = "dumbbell"
+    offloads: bool = True
+
+
+@dataclass(frozen=True)
+class Flow:
+    """COUNT flows alike, each between a source and a receiver of its own."""
+
+    name: str
+    algorithm: str = UNDER_TEST
+    count: int = 1
+    start_s: float = 0.0
+    stop_s: float = 0.0  # 0: until the point ends
+    bytes: int = 0  # 0: no limit
+    mss_bytes: int = 0  # 0: as the MTU allows
+
+
+@dataclass(frozen=True)
+class Run:
+    algorithms: tuple[str, ...]
+    duration_s: float
+    warmup_s: float = 0.0
+    seeds: int = 10
+    sample_ms: int = 100
+    keep_samples: str = "first-seed"  # or all, none
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept key. SETS is the dotted key it writes, such as links.wireless.loss_pct."""
+
+    name: str
+    sets: str
+    values: tuple[float, ...]
+    label: str = ""
+    unit: str = ""
+    scale: str = "linear"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """METRIC of ALGORITHM where axes have the values WHERE, relative to AGAINST if given."""
+
+    id: str
+    text: str
+    metric: str
+    algorithm: str
+    where: dict[str, float] = field(default_factory=dict)
+    against: str = ""  # an algorithm, or "bound"
+    paper: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    id: str
+    title: str
+    paper: str
+    description: str
+    topology: Topology
+    links: dict[str, Link]
+    flows: tuple[Flow, ...]
+    run: Run
+    axes: tuple[Axis, ...]
+    claims: tuple[Claim, ...]
+    source: dict[str, Any]  # the parsed file with --set applied: what axes write into
+
+
+def list_scenarios() -> list[Path]:
+    return sorted(SCENARIO_DIR.glob("*.toml"))
+
+
+def find(name: str) -> Path:
+    """Return the file of the scenario NAME, which may also be a path."""
+    if name.endswith(".toml") or "/" in name:
+        path = Path(name)
+        if not path.is_file():
+            raise BadInput(f"no scenario file {name}: check the path, or see --list")
+        return path
+    path = SCENARIO_DIR / f"{name}.toml"
+    if not path.is_file():
+        raise unknown("scenario", name, [p.stem for p in list_scenarios()])
+    return path
+
+
+def load(name: str, overrides: dict[str, str] | None = None) -> Scenario:
+    """Read and check a scenario. OVERRIDES: dotted key or axis name -> text, as --set gives."""
+    path = find(name)
+    try:
+        source = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is not valid TOML: {error}") from None
+    for key, text in (overrides or {}).items():
+        _override(source, key, text)
+    return parse(path.stem, source)
+
+
+def _override(source: dict, key: str, text: str) -> None:
+    try:
+        value = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        parts = text.split(",")
+        try:
+            value = [float(part) for part in parts] if len(parts) > 1 else text
+        except ValueError:
+            value = parts
+    axes = source.get("axes", {})
+    if key in axes:
+        axes[key]["values"] = value if isinstance(value, list) else [value]
+        return
+    for name, axis in axes.items():
+        if isinstance(axis, dict) and axis.get("sets") == key:
+            raise BadInput(f"--set {key}: this is what the axis '{name}' sweeps; --set {name}=...")
+    set_dotted(source, key, value)
+
+
+def set_dotted(source: dict, key: str, value: Any) -> None:
+    """Set the value at a dotted key (links.wireless.loss_pct, flows.0.count)."""
+    *parents, last = key.split(".")
+    place: Any = source
+    for i, part in enumerate(parents):
+        try:
+            if isinstance(place, list):
+                place = place[int(part)]
+            elif part in place or place is source.get("links"):
+                place = place.setdefault(part, {})
+            else:
+                raise KeyError(part)
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise unknown("key", ".".join([*parents[: i + 1]]), _dotted_keys(source)) from None
+    if isinstance(place, list) or not isinstance(place, dict):
+        raise unknown("key", key, _dotted_keys(source))
+    if place is source:
+        raise unknown("key or axis", key, [*_dotted_keys(source), *source.get("axes", {})])
+    place[last] = value
+
+
+def _dotted_keys(source: dict) -> list[str]:
+    keys = []
+    for section in ("topology", "run"):
+        keys += [f"{section}.{key}" for key in source.get(section, {})]
+    for hop, link in source.get("links", {}).items():
+        keys += [f"links.{hop}.{key}" for key in link] if isinstance(link, dict) else []
+    return keys
+
+
+def _build(cls: type, table: Any, where: str, **given: Any):
+    """Make a CLS of the TOML TABLE, naming what is unknown, missing or of the wrong type."""
+    if not isinstance(table, dict):
+        raise BadInput(f"{where} must be a table")
+    known = {f.name: f for f in fields(cls)}
+    for key in table:
+        if key not in known or key in given:
+            raise unknown(f"key in {where}:", key, known.keys() - given.keys())
+    values = dict(given)
+    for key, value in table.items():
+        values[key] = _convert(known[key].type, value, f"{where}.{key}")
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise BadInput(f"{where}: {str(error).split('__init__() ')[-1]}") from None
+
+
+def _convert(kind: Any, value: Any, where: str) -> Any:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind in (float, float | None) and number:
+        return float(value)
+    if kind is int and number and value == int(value):
+        return int(value)
+    if kind is bool and isinstance(value, bool):
+        return value
+    if kind is str and isinstance(value, str):
+        return value
+    if kind == tuple[str, ...]:
+        value = [value] if isinstance(value, str) else value
+        if isinstance(value, list) and all(isinstance(v, str) for v in value):
+            return tuple(value)
+    if kind == tuple[float, ...] and isinstance(value, list) and value:
+        return tuple(_convert(float, v, where) for v in value)
+    if kind == dict[str, float] and isinstance(value, dict):
+        return {key: _convert(float, v, f"{where}.{key}") for key, v in value.items()}
+    wanted = getattr(kind, "__name__", str(kind)).replace("tuple", "list of")
+    raise BadInput(f"{where} = {value!r}: this must be a {wanted}")
+
+
+def parse(scenario_id: str, source: dict) -> Scenario:
+    """Check a parsed scenario file and return it typed."""
+    source = copy.deepcopy(source)
+    sections = {"title", "paper", "description", "topology", "links", "flows", "run", "axes",
+                "claims"}  # fmt: skip
+    for key in source:
+        if key not in sections:
+            raise unknown(f"section in {scenario_id}", key, sections)
+    for key in ("title", "links", "flows", "run"):
+        if key not in source:
+            raise BadInput(f"{scenario_id}: '{key}' is missing; docs/scenarios.md shows a file")
+    topology = _build(Topology, source.get("topology", {}), "topology")
+    if topology.kind not in TOPOLOGY_HOPS:
+        raise unknown("topology", topology.kind, TOPOLOGY_HOPS)
+    scenario = Scenario(
+        id=scenario_id,
+        title=source["title"],
+        paper=source.get("paper", ""),
+        description=source.get("description", ""),
+        topology=topology,
+        links=_links(source["links"], topology),
+        flows=_flows(source["flows"]),
+        run=_build(Run, source["run"], "run"),
+        axes=_axes(source.get("axes", {})),
+        claims=_claims(source.get("claims", [])),
+        source=source,
+    )
+    _check(scenario)
+    return scenario
+
+
+def _links(tables: dict, topology: Topology) -> dict[str, Link]:
+    hops = TOPOLOGY_HOPS[topology.kind]
+    links = {}
+    for hop, table in tables.items():
+        if hop not in hops:
+            raise unknown(f"hop of the {topology.kind}", hop, hops)
+        link = links[hop] = _build(Link, table, f"links.{hop}")
+        _check_link(f"links.{hop}", link)
+    return links
+
+
+def _check_link(where: str, link: Link) -> None:
+    for key in ("rate_mbps", "delay_ms", "loss_pct", "queue_pkts"):
+        if getattr(link, key) < 0:
+            raise BadInput(f"{where}.{key} = {getattr(link, key):g}: it cannot be negative")
+    if link.loss_pct > 100:
+        raise BadInput(f"{where}.loss_pct = {link.loss_pct:g}: loss is at most 100 %")
+    if link.rate_mbps > 100_000:
+        raise BadInput(f"{where}.rate_mbps = {link.rate_mbps:g}: at most 100000")
+    if link.delay_ms > 60_000:
+        raise BadInput(f"{where}.delay_ms = {link.delay_ms:g}: at most 60000")
+    if link.queue_pkts and (link.loss_pct or not link.rate_mbps):
+        raise BadInput(
+            f"{where}: queue_pkts needs rate_mbps and no loss_pct on the same hop, or the cause"
+            " of a drop would be unknown; put the loss on the wireless hop"
+        )
+
+
+def _flows(tables: list) -> tuple[Flow, ...]:
+    if not isinstance(tables, list) or not tables:
+        raise BadInput("flows must be one or more [[flows]] tables")
+    flows = tuple(_build(Flow, table, f"flows.{i}") for i, table in enumerate(tables))
+    for i, flow in enumerate(flows):
+        if not 1 <= flow.count <= 100:
+            raise BadInput(f"flows.{i}.count = {flow.count}: between 1 and 100 flows")
+        if flow.start_s < 0 or flow.bytes < 0 or (flow.stop_s and flow.stop_s <= flow.start_s):
+            raise BadInput(
+                f"flows.{i}: start_s and bytes cannot be negative, stop_s follows start_s"
+            )
+        if flow.mss_bytes and not 88 <= flow.mss_bytes <= 32767:
+            raise BadInput(f"flows.{i}.mss_bytes = {flow.mss_bytes}: between 88 and 32767")
+        if not flow.name.replace("-", "").replace("_", "").isalnum():
+            raise BadInput(f"flows.{i}.name = {flow.name!r}: letters, digits, - and _ only")
+        if flow.algorithm != UNDER_TEST and flow.algorithm not in ALGORITHMS:
+            raise unknown("algorithm", flow.algorithm, ALGORITHMS)
+    if len({flow.name for flow in flows}) < len(flows):
+        raise BadInput("two [[flows]] have the same name")
+    return flows
+
+
+def _axes(tables: dict) -> tuple[Axis, ...]:
+    return tuple(_build(Axis, table, f"axes.{name}", name=name) for name, table in tables.items())
+
+
+def _claims(tables: list) -> tuple[Claim, ...]:
+    return tuple(_build(Claim, table, f"claims.{i}") for i, table in enumerate(tables))
+
+
+def _check(scenario: Scenario) -> None:
+    run = scenario.run
+    check_algorithms(run.algorithms)
+    if not 0 < run.duration_s <= 100_000 or not 0 <= run.warmup_s < run.duration_s:
+        raise BadInput("run: 0 <= warmup_s < duration_s <= 100000 must hold")
+    if not 1 <= run.seeds <= 10_000:
+        raise BadInput(f"run.seeds = {run.seeds}: between 1 and 10000")
+    if not 1 <= run.sample_ms <= 60_000:
+        raise BadInput(f"run.sample_ms = {run.sample_ms}: between 1 and 60000")
+    if run.keep_samples not in ("first-seed", "all", "none"):
+        raise unknown("run.keep_samples", run.keep_samples, ("first-seed", "all", "none"))
+    forward = FORWARD_HOPS[scenario.topology.kind]
+    if not any(scenario.links.get(hop, Link()).rate_mbps for hop in forward):
+        raise BadInput(
+            f"none of the links {', '.join(forward)} has rate_mbps: data would flow without end"
+            " in no time"
+        )
+    for flow in scenario.flows:
+        if flow.start_s >= run.duration_s or flow.stop_s > run.duration_s:
+            raise BadInput(f"flow {flow.name}: it must start and stop within run.duration_s")
+    for axis in scenario.axes:
+        if axis.scale not in ("linear", "log"):
+            raise unknown(f"axes.{axis.name}.scale", axis.scale, ("linear", "log"))
+        for value in axis.values:  # every combination must be sane; axes are independent keys
+            probe = copy.deepcopy(scenario.source)
+            probe.pop("axes")
+            set_dotted(probe, axis.sets, value)
+            probe["claims"] = []
+            parse(scenario.id, probe)
+    names = {axis.name for axis in scenario.axes}
+    for claim in scenario.claims:
+        _check_claim(claim, names)
+
+
+def _check_claim(claim: Claim, axes: set[str]) -> None:
+    if claim.metric not in METRICS:
+        raise unknown(f"metric in claim {claim.id}:", claim.metric, METRICS)
+    for name in (claim.algorithm, claim.against):
+        if name and name not in ALGORITHMS and not (name == "bound" and name == claim.against):
+            raise unknown(f"algorithm in claim {claim.id}:", name, [*ALGORITHMS, "bound"])
+    for axis in claim.where:
+        if axis not in axes:
+            raise unknown(f"axis in claim {claim.id}:", axis, axes)
+    if claim.at_least is None and claim.at_most is None:
+        raise BadInput(f"claim {claim.id}: give at_least or at_most, or it could not fail")
+
+
+def check_algorithms(names: tuple[str, ...]) -> None:
+    if not names:
+        raise BadInput("no algorithm to run")
+    for name in names:
+        if name not in ALGORITHMS:
+            raise unknown("algorithm", name, ALGORITHMS)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The folder of a run. Finished points are kept one file each, written whole or not at all;
+results.jsonl is put together from them in the scenario's order, so its bytes do not depend on
+which point ended first."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from lab.errors import BadInput
+from lab.points import Point
+
+PROJECT_RESULTS = Path("results")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write TEXT to PATH so that a reader, or a crash, sees the old file or the new, never half."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text)
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise BadInput(
+            f"cannot write {path}: {error.strerror}; free space or choose --out"
+        ) from None
+
+
+class Store:
+    @staticmethod
+    def check(folder: Path, resume: bool) -> None:
+        """Refuse, before anything is built or written, a FOLDER that a run may not use."""
+        if folder.exists() and not folder.is_dir():
+            raise BadInput(f"{folder} is a file: choose another --out")
+        if not resume and any((folder / "points").glob("*.json")):
+            raise BadInput(
+                f"{folder} already holds results: add --resume to go on, or choose another --out"
+            )
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        try:
+            for name in ("points", "samples", "logs"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot write {folder}: {error.strerror}; choose --out") from None
+        for name in ("logs", "samples"):  # what an interrupted run left half-written
+            for part in (folder / name).glob("*.part"):
+                part.unlink()
+
+    def _point_file(self, point: Point) -> Path:
+        return self.folder / "points" / f"{point.id}.json"
+
+    def has(self, point: Point) -> bool:
+        return self._point_file(point).exists()
+
+    def add(self, point: Point, result: dict[str, Any], raw: Path, keep_samples: bool) -> None:
+        """Keep the result of POINT; its samples first, so that a result is never without them."""
+        if keep_samples:
+            for name in ("flows.csv", "hops.csv"):
+                write_atomically(
+                    self.folder / "samples" / f"{point.id}.{name}", (raw / name).read_text()
+                )
+        write_atomically(self._point_file(point), json.dumps(result, sort_keys=True) + "\n")
+
+    def add_failure(self, point: Point, error: str, log: str) -> Path:
+        path = self.folder / "logs" / f"{point.id}.log"
+        write_atomically(path, f"{point.describe()}\n{error}\n\n{log}")
+        return path
+
+    def assemble(self, points: list[Point]) -> list[dict[str, Any]]:
+        """Write results.jsonl of those POINTS that are finished and return them in order."""
+        lines = [self._point_file(point).read_text() for point in points if self.has(point)]
+        write_atomically(self.folder / "results.jsonl", "".join(lines))
+        return [json.loads(line) for line in lines]
+
+    def read_json(self, name: str) -> Any:
+        return json.loads((self.folder / name).read_text())
+
+    def write_json(self, name: str, value: Any) -> None:
+        write_atomically(self.folder / name, json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def fresh_folder(scenario_id: str) -> Path:
+    """Return results/NAME, or results/NAME-2 and so on: results are never overwritten."""
+    folder, n = PROJECT_RESULTS / scenario_id, 1
+    while folder.exists():
+        n += 1
+        folder = PROJECT_RESULTS / f"{scenario_id}-{n}"
+    return folder

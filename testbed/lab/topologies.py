@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Mininet topologies of the experiments.
+
+They are plain Topo subclasses: `mn --custom testbed/lab/topologies.py --topo dumbbell` builds
+the same network by hand. Links are bare; what a hop does to packets is set on the routers'
+interfaces that HOPS names, never on an end host (a queue on the sending host would push back
+on its own TCP, which no real bottleneck does).
+"""
+
+from typing import ClassVar
+
+from mininet.net import Mininet
+from mininet.node import Node
+from mininet.topo import Topo
+
+# What a Debian host has; Mininet and small guests change them.
+HOST_SYSCTLS = {
+    "net.ipv4.tcp_rmem": "4096 131072 6291456",
+    "net.ipv4.tcp_wmem": "4096 16384 4194304",
+    "net.ipv4.tcp_no_metrics_save": "1",  # a point must not learn from the one before
+}
+OFFLOADS = ("tso", "gso", "gro", "tx", "rx", "sg")
+
+
+class Host(Node):
+    """An end host with Debian's TCP settings and no memory of earlier connections."""
+
+    def config(self, **params):
+        result = super().config(**params)
+        settings = " ".join(f"'{key}={value}'" for key, value in HOST_SYSCTLS.items())
+        self.cmd(f"sysctl -qw {settings}")
+        return result
+
+
+class Router(Node):
+    """A node that forwards."""
+
+    def config(self, **params):
+        result = super().config(**params)
+        self.cmd("sysctl -qw net.ipv4.ip_forward=1")
+        return result
+
+
+class Dumbbell(Topo):
+    """PAIRS senders and receivers around one bottleneck and one wireless hop.
+
+    src1 --.                                            .-- dst1
+    src2 --- r1 ==bottleneck==> r2 ~~wireless~~> r3 ------- dst2
+                <reverse_bottleneck   <reverse_wireless
+    """
+
+    HOPS: ClassVar[dict[str, str]] = {
+        "bottleneck": "r1-fwd",
+        "wireless": "r2-fwd",
+        "reverse_wireless": "r3-rev",
+        "reverse_bottleneck": "r2-rev",
+    }
+
+    def build(self, pairs: int = 1, **_params):
+        r1, r2, r3 = (self.addNode(name, cls=Router, ip=None) for name in ("r1", "r2", "r3"))
+        self._wire(r1, r2, "r1-fwd", "r2-rev", "10.0.1.1/24", "10.0.1.2/24")
+        self._wire(r2, r3, "r2-fwd", "r3-rev", "10.0.2.1/24", "10.0.2.2/24")
+        for i in range(1, pairs + 1):
+            for end, router, net in (("src", r1, 100), ("dst", r3, 200)):
+                host = self.addHost(
+                    f"{end}{i}", cls=Host, ip=None, defaultRoute=f"via 10.{net}.{i}.1"
+                )
+                self._wire(
+                    host, router, f"{end}{i}-eth0", f"{router}-{end}{i}",
+                    f"10.{net}.{i}.2/24", f"10.{net}.{i}.1/24",
+                )  # fmt: skip
+
+    def _wire(self, a, b, name_a, name_b, ip_a, ip_b):
+        self.addLink(
+            a, b, intfName1=name_a, intfName2=name_b, params1={"ip": ip_a}, params2={"ip": ip_b}
+        )
+
+    @staticmethod
+    def routes() -> dict[str, list[str]]:
+        """Return the static routes of each router, as arguments of `ip route add`."""
+        return {
+            "r1": ["10.200.0.0/16 via 10.0.1.2"],
+            "r2": ["10.100.0.0/16 via 10.0.1.1", "10.200.0.0/16 via 10.0.2.2"],
+            "r3": ["10.100.0.0/16 via 10.0.2.1"],
+        }
+
+    @staticmethod
+    def address(pair: int) -> str:
+        """Return the address of the receiver of PAIR (from 1)."""
+        return f"10.200.{pair}.2"
+
+
+KINDS = {"dumbbell": Dumbbell}
+topos = KINDS  # the name that `mn --custom` looks for
+
+
+def finish(net: Mininet, offloads: bool) -> None:
+    """Complete a started network: routes, offloads, and every neighbour known for good.
+
+    Address resolution in mid-run would be packets that no scenario asked for, lost like any.
+    """
+    for name, routes in net.topo.routes().items():
+        net[name].cmd(" ; ".join(f"ip route add {route}" for route in routes))
+    switch = "on" if offloads else "off"
+    for node in net.values():
+        commands = []
+        for intf in node.intfList():
+            if intf.link is None:
+                continue
+            peer = intf.link.intf2 if intf.link.intf1 is intf else intf.link.intf1
+            features = " ".join(f"{feature} {switch}" for feature in OFFLOADS)
+            commands.append(f"ethtool -K {intf.name} {features}")
+            commands.append(
+                f"ip neigh replace {peer.ip} lladdr {peer.mac} dev {intf.name} nud permanent"
+            )
+        node.cmd(" ; ".join(commands))

@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The report says what the results say, whatever is missing, and says it the same every time."""
+
+import io
+import itertools
+import math
+import random
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from lab import claims, plots, report
+from lab.points import bound_mbps, resolve
+from lab.scenario import Scenario, parse
+from rich.console import Console
+
+FLOWS_HEADER = (
+    "time_s,flow,algorithm,ca_state,cwnd_pkts,ssthresh_pkts,srtt_ms,rttvar_ms,min_rtt_ms,rto_ms,"
+    "inflight_pkts,lost_pkts,retransmits,timeouts,bytes_acked,delivery_rate_mbps,"
+    "pacing_rate_mbps,cc_kind,cc_bw_mbps,cc_min_rtt_ms,cc_pacing_gain,cc_cwnd_gain,vegas_rtt_ms,"
+    "vegas_minrtt_ms"
+)
+HOPS_HEADER = "time_s,hop,sent_pkts,sent_bytes,drops,backlog_pkts,backlog_bytes,overlimits"
+LOSS_AXIS = {
+    "sets": "links.wireless.loss_pct", "values": [0, 0.01, 0.1, 0.3, 1, 3, 10],
+    "label": "random loss", "unit": "%", "scale": "log",
+}  # fmt: skip
+RATE_AXIS = {
+    "sets": "links.bottleneck.rate_mbps", "values": [1.6, 10], "label": "rate", "unit": "Mb/s",
+}  # fmt: skip
+ALL = ["jtcp", "veno03", "tabe", "reno", "cubic", "veno", "westwood", "vegas", "illinois", "cdg",
+       "bbr"]  # fmt: skip
+CLAIM = {"metric": "goodput_mbps", "algorithm": "jtcp", "against": "reno"}
+
+
+def make_scenario(axes: dict | None = None, **changes) -> Scenario:
+    """Return a scenario of a 1.6 Mb/s path with AXES; CHANGES replace whole sections."""
+    delay = {"delay_ms": 60}
+    queue = {"rate_mbps": 1.6, "queue_pkts": 12}
+    source = {
+        "title": "One flow over a slow wireless hop with random loss",
+        "paper": "TCP Veno (Fu, Liew, IEEE JSAC 21(2), 2003), single connection experiments",
+        "description": "A 1.6 Mb/s bottleneck with room for 12 packets each way, 120 ms.",
+        "topology": {"kind": "dumbbell", "offloads": False},
+        "links": {
+            "bottleneck": queue, "wireless": delay | {"loss_pct": 1.0},
+            "reverse_wireless": delay, "reverse_bottleneck": queue,
+        },
+        "flows": [{"name": "tcp"}],
+        "run": {"algorithms": ALL, "duration_s": 200, "warmup_s": 10, "seeds": 10},
+        "axes": axes or {},
+        "claims": [
+            CLAIM | {"id": "more", "text": "More than Reno", "paper": "+80 %", "at_least": 1.01},
+            CLAIM | {"id": "triple", "text": "Three times Reno", "at_least": 3},
+            CLAIM | {"id": "near", "text": "As much as bbr", "against": "bbr", "at_least": 1.0,
+                     "at_most": 1.001},
+            CLAIM | {"id": "absent", "text": "Veno carries more", "algorithm": "veno",
+                     "at_least": 1},
+        ],
+    }  # fmt: skip
+    return parse("veno-single", source | changes)
+
+
+def make_result(scenario: Scenario, axes: dict, algorithm: str, seed: int) -> dict:
+    """Return a result as metrics.summarize() does, shaped after what real algorithms do."""
+    at = resolve(scenario, axes)
+    bound = bound_mbps(at)
+    loss_pct = at.links["wireless"].loss_pct
+    noise = random.Random(f"{algorithm} {seed} {axes}").gauss(1, 0.03)
+    strength = {"bbr": 12, "jtcp": 8, "westwood": 2.6, "veno03": 2.2, "veno": 2.1, "tabe": 5}
+    goodput = bound / (1 + loss_pct / strength.get(algorithm, 1.4)) * min(noise * 0.98, 1)
+    flows = []
+    for flow in scenario.flows:
+        for i in range(flow.count):
+            kind = algorithm if flow.algorithm.startswith("$") else flow.algorithm
+            name = flow.name if flow.count == 1 else f"{flow.name}{i + 1}"
+            flows.append(
+                {"name": name, "algorithm": kind, "goodput_mbps": goodput, "min_rtt_ms": 128.0}
+            )
+    links = {
+        hop: {
+            "rate_mbps": link.rate_mbps, "delay_ms": link.delay_ms, "loss_pct": link.loss_pct,
+            "queue_pkts": link.queue_pkts, "seed": seed,
+        }
+        for hop, link in at.links.items()
+    }  # fmt: skip
+    place = "-".join(f"{value:g}" for value in axes.values())
+    return {
+        "point": f"{algorithm}-{place}-{seed}", "scenario": scenario.id, "algorithm": algorithm,
+        "seed": seed, "axes": axes, "bound_mbps": bound, "goodput_mbps": goodput,
+        "goodput_whole_mbps": goodput * 0.99, "retransmits": int(200 * loss_pct * noise) + 7,
+        "timeouts": int(4 * loss_pct), "jain": 0.99, "srtt_ms_p50": 150 * noise,
+        "queue_delay_ms_p50": 20.0, "queue_delay_ms_p95": 60 * noise,
+        "loss_random": int(190 * loss_pct), "loss_congestion": 40 - seed, "flows": flows,
+        "params": {
+            "topology": {"kind": "dumbbell", "offloads": False, "pairs": len(flows)},
+            "links": links, "duration_s": at.run.duration_s, "warmup_s": 10.0, "sample_ms": 100,
+        },
+    }  # fmt: skip
+
+
+def make_results(scenario: Scenario, algorithms=tuple(ALL), seeds: int = 10) -> list[dict]:
+    combos = itertools.product(*(axis.values for axis in scenario.axes))
+    return [
+        make_result(scenario, dict(zip([a.name for a in scenario.axes], values, strict=True)),
+                    algorithm, seed)
+        for values in combos for algorithm in algorithms for seed in range(1, seeds + 1)
+    ]  # fmt: skip
+
+
+def write_samples(folder: Path, result: dict) -> None:
+    """Write a sawtooth with losses by both causes as the samples of RESULT."""
+    random_loss = random.Random(result["point"])
+    names = [(flow["name"], flow["algorithm"]) for flow in result["flows"]]
+    cwnd = dict.fromkeys(names, 2.0)
+    ssthresh = dict.fromkeys(names, 2147483647)
+    dropped = {"bottleneck": 0, "wireless": 0}
+    flows, hops = [FLOWS_HEADER], [HOPS_HEADER]
+    for tick in range(1, 2001):
+        time_s = tick / 10
+        backlog = min(max(sum(cwnd.values()) - 16, 0), 12)
+        for name in names:
+            cwnd[name] += cwnd[name] / 2 if cwnd[name] < ssthresh[name] else 0.8
+            lost = random_loss.random() < 0.02
+            dropped["wireless"] += lost
+            dropped["bottleneck"] += 2 * (backlog >= 12)
+            if lost or backlog >= 12:
+                ssthresh[name] = max(int(cwnd[name] * (0.8 if lost else 0.5)), 2)
+                cwnd[name] = float(ssthresh[name])
+            srtt = 125 + backlog * 7.5
+            flows.append(
+                f"{time_s:.3f},{name[0]},{name[1]},open,{int(cwnd[name])},{ssthresh[name]},"
+                f"{srtt:.3f},4.000,121.000,320,{int(cwnd[name])},0,0,0,{tick * 9000},,,,,,,,,"
+            )
+        for hop, drops in dropped.items():
+            waiting = int(backlog) if hop == "bottleneck" else 8
+            hops.append(f"{time_s:.3f},{hop},{tick},{tick * 1514},{drops},{waiting},1000,0")
+    (folder / "samples").mkdir(parents=True, exist_ok=True)
+    for kind, lines in (("flows", flows), ("hops", hops)):
+        (folder / "samples" / f"{result['point']}.{kind}.csv").write_text("\n".join(lines) + "\n")
+
+
+def make_meta(results: list[dict], **changes) -> dict:
+    return {
+        "command": "testbed/lab/__main__.py veno-single --seeds 10", "git_commit": "0123abcd" * 5,
+        "git_dirty": False, "backend": "virtual", "kernel_release": "7.3.0-lab",
+        "kernel_build": "fdcc", "module_srcversions": {"tcp_jtcp": "ABC123"},
+        "points": len(results), "algorithms": sorted({r["algorithm"] for r in results}),
+        "seeds": sorted({r["seed"] for r in results}), "source": {"title": "as run"},
+        "tc_commands_of_first_point": {"wireless": "tc qdisc add dev wireless netem seed 5"},
+        "started": "2026-01-02T03:04:05+00:00", "wall_s": 61.25, "host_cpus": 8,
+    } | changes  # fmt: skip
+
+
+def write(scenario: Scenario, results: list[dict], folder: Path, failures=(), **meta) -> str:
+    folder.mkdir(exist_ok=True)
+    verdicts = claims.judge(scenario, results)
+    path = report.write_report(
+        scenario, results, folder, make_meta(results, **meta), verdicts, list(failures)
+    )
+    assert path == folder / "report.html"
+    return path.read_text()
+
+
+def printed(scenario: Scenario, results: list[dict], width: int = 100, **options) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, **options)
+    report.print_table(scenario, results, claims.judge(scenario, results), console)
+    return out.getvalue()
+
+
+class Tags(HTMLParser):
+    """Collects attributes, and fails on tags that do not nest."""
+
+    VOID = frozenset({"meta", "br", "link", "img", "input", "hr"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs) -> None:
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+
+def check_page(html: str) -> Tags:
+    """Check that HTML nests, has unique ids and fetches nothing."""
+    tags = Tags()
+    tags.feed(html)
+    assert tags.open == []
+    ids = [value for _, name, value in tags.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    for _, name, value in tags.attributes:
+        if "://" in value:
+            assert name.startswith("xmlns"), (name, value)
+        if name in ("src", "href", "xlink:href"):
+            assert value.startswith("#") and value[1:] in ids
+    assert not re.search(r"@import|url\((?!#)", html)
+    return tags
+
+
+@pytest.fixture(scope="module")
+def one_axis(tmp_path_factory) -> tuple[Scenario, list[dict], Path, str]:
+    """Return a whole run over one axis: scenario, results, folder, page."""
+    scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [0, 0.1, 1, 3, 10]}})
+    results = make_results(scenario, ("jtcp", "veno03", "reno", "bbr"), seeds=7)
+    folder = tmp_path_factory.mktemp("run")
+    for result in results:
+        if result["seed"] == 1 and result["axes"]["loss_pct"] == 1:
+            write_samples(folder, result)
+    return scenario, results, folder, write(scenario, results, folder)
+
+
+def test_page_is_whole_and_self_contained(one_axis):
+    _, _, folder, html = one_axis
+    check_page(html)
+    names = {path.stem for path in (folder / "plots").glob("*.svg")}
+    assert {"goodput_mbps", "retransmits", "cwnd-jtcp", "cwnd-reno"} <= names
+    assert html.count("<svg ") == len(names)
+
+
+def test_page_has_medians_intervals_and_bounds(one_axis):
+    scenario, results, _, html = one_axis
+    for (algorithm, place), value in plots.estimates(scenario, results, "goodput_mbps").items():
+        assert algorithm in html
+        assert f'<span class="median">{value.median:.2f}</span>' in html, place
+        assert f"[{value.low:.2f}, {value.high:.2f}]" in html
+    for bound in plots.bounds(scenario, results).values():
+        assert f"<td>{bound:.2f}</td>" in html
+
+
+def test_page_has_claims_with_their_verdicts(one_axis):
+    scenario, results, _, html = one_axis
+    words = {v.claim.id: v.verdict for v in claims.judge(scenario, results)}
+    assert words["triple"] == "does not hold" and words["absent"] == "not measured"
+    for name, word in words.items():
+        row = html[html.index(f'id="claim-{name}"') :].split("</tr>")[0]
+        assert word in row
+    assert "+80 %" in html
+
+
+def test_best_is_marked_and_losers_stay(one_axis):
+    scenario, results, _, html = one_axis
+    table = report.metric_table(
+        scenario, results, "goodput_mbps", ["jtcp", "veno03", "reno", "bbr"]
+    )
+    assert [row.name for row in table.rows] == ["jtcp", "veno03", "reno", "bbr"]
+    worst = {row.name: row.cells[-1].rank for row in table.rows}
+    assert worst == {"jtcp": "", "veno03": "", "reno": "", "bbr": "best"}
+    assert '<tr class="ours"><th scope="row">jtcp' in html
+
+
+def test_how_to_run_it_again(one_axis):
+    html = one_axis[3]
+    for text in ("./testbed/run veno-single --seeds 10", "7.3.0-lab", "tcp_jtcp ABC123",
+                 "tc qdisc add dev wireless netem seed 5", "1 to 7", "61.25 s"):  # fmt: skip
+        assert text in html
+
+
+def test_same_input_same_bytes(one_axis, tmp_path):
+    scenario, results, folder, html = one_axis
+    (tmp_path / "samples").symlink_to(folder / "samples")
+    assert write(scenario, results, tmp_path) == html
+    for path in (folder / "plots").iterdir():
+        assert (tmp_path / "plots" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_text_from_a_scenario_is_escaped(tmp_path):
+    nasty = '<script>alert("x")</script> $\\frac{1}{$ & --> ]]>'
+    scenario = make_scenario({"loss_pct": LOSS_AXIS | {"label": nasty}}, title=nasty, paper=nasty)
+    results = make_results(scenario, ("jtcp", "reno"), seeds=2)
+    html = write(scenario, results, tmp_path, [f"point {nasty}"], command=nasty)
+    check_page(html)
+    assert "<script" not in html and "&lt;script&gt;" in html
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_any_number_of_axes(count, tmp_path):
+    axes = {"loss_pct": LOSS_AXIS, "rate": RATE_AXIS}
+    scenario = make_scenario(dict(list(axes.items())[:count]))
+    results = make_results(scenario, ("jtcp", "reno"), seeds=3)
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    assert ('colspan="7"' in html) == (count == 2)
+    assert "goodput" in printed(scenario, results)
+
+
+def test_missing_points_algorithms_and_samples(tmp_path):
+    scenario = make_scenario({"loss_pct": LOSS_AXIS})
+    results = make_results(scenario, ("jtcp", "reno"), seeds=6)[1:]
+    results = [r for r in results if r["axes"]["loss_pct"] != 3 or r["algorithm"] != "jtcp"]
+    planned = len(results) + 8
+    failure = "veno-single: jtcp, loss_pct 3, seed 1: hung (log: logs/x.log)"
+    html = write(scenario, results, tmp_path, [failure], points=planned,
+                 algorithms=["bbr", "jtcp", "reno"])  # fmt: skip
+    check_page(html)
+    assert failure in html
+    assert f"8 of {planned} points have no result" in html
+    assert '<th scope="row">bbr</th>' in html  # asked for, never measured: a row of its own
+    assert "Over time" not in html
+    assert "n=5" in html  # the cell that lost a seed
+
+
+def test_no_results_at_all(tmp_path):
+    scenario = make_scenario({"loss_pct": LOSS_AXIS})
+    check_page(write(scenario, [], tmp_path, ["everything failed"], points=7))
+    assert "not measured" in printed(scenario, [])
+
+
+def test_half_empty_samples(tmp_path):
+    scenario = make_scenario()
+    results = make_results(scenario, ("jtcp", "reno"), seeds=1)
+    (tmp_path / "samples").mkdir()
+    for result in results:
+        rows = "" if result["algorithm"] == "reno" else "0.100,tcp,jtcp,open" + "," * 20 + "\n"
+        path = tmp_path / "samples" / f"{result['point']}.flows.csv"
+        path.write_text(FLOWS_HEADER + "\n" + rows)
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    assert "Window of jtcp" in html and "Window of reno" not in html
+
+
+def test_several_flows_have_fairness_and_a_table_each(tmp_path):
+    flows = [{"name": "tested", "count": 2}, {"name": "beside", "algorithm": "cubic"}]
+    scenario = make_scenario(flows=flows)
+    results = make_results(scenario, ("jtcp",), seeds=6)
+    write_samples(tmp_path, results[0])
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    assert "Jain" in html and "“tested”" in html and "“beside” (cubic)" in html
+
+
+def test_few_seeds_or_short_runs_are_no_results(tmp_path):
+    scenario = make_scenario()
+    few = make_results(scenario, ("jtcp",), seeds=5)
+    html = write(scenario, few, tmp_path)
+    assert "Smoke test" not in html and "93.75 %, not 95 %" in html
+    assert "Smoke test" in write(scenario, few[:4], tmp_path)
+    assert "no interval" in write(scenario, few[:1], tmp_path)
+    for result in few:
+        result["params"]["duration_s"] = 5.0
+    assert "39 round trips" in write(scenario, few, tmp_path)
+
+
+def test_headline_names_the_middle_and_who_leads():
+    scenario = make_scenario({"loss_pct": LOSS_AXIS})
+    results = make_results(scenario, ("jtcp", "reno", "bbr"))
+    text = report.headline(scenario, results)
+    assert text.startswith("At random loss 0.3 %, jtcp carries")
+    assert re.search(r"best median in \d of 7 conditions", text)
+    ours_only = report.headline(scenario, [r for r in results if r["algorithm"] == "jtcp"])
+    assert "best" not in ours_only
+
+
+@pytest.mark.parametrize("width", [60, 100, 120, 200])
+def test_terminal_table_fits(width):
+    scenario = make_scenario({"loss_pct": LOSS_AXIS})
+    results = make_results(scenario)
+    text = printed(scenario, results, width)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in text and "\x1b" not in text
+    assert sum(line.startswith("bound (1-p)C") for line in lines) >= 1
+    for (algorithm, _), value in plots.estimates(scenario, results, "goodput_mbps").items():
+        shown = f"{value.median:.2f} [{value.low:.2f}, {value.high:.2f}]"
+        assert any(line.startswith(algorithm) and shown in line for line in lines)
+
+
+def test_terminal_colours_only_on_a_terminal():
+    scenario = make_scenario()
+    results = make_results(scenario, ("jtcp", "reno"), seeds=6)
+    assert "\x1b[" in printed(scenario, results, force_terminal=True, color_system="standard")
+
+
+def test_zero_has_a_place_on_a_logarithmic_axis():
+    axis = make_scenario({"loss_pct": LOSS_AXIS}).axes[0]
+    x_of = plots._positions(axis)
+    assert list(x_of) == sorted(axis.values)
+    assert list(x_of.values()) == sorted(x_of.values())
+    assert all(map(math.isfinite, x_of.values()))
+
+
+def test_labels_are_spread_as_little_as_it_takes():
+    assert plots._spread([0.2, 0.5], 0.1) == [0.2, 0.5]
+    spread = plots._spread([0.5, 0.5, 0.5, 1.0, 1.0], 0.1)
+    assert all(b - a >= 0.1 - 1e-9 for a, b in itertools.pairwise(spread))
+    assert spread[1] == pytest.approx(0.5) and max(spread) <= 1.0
+    assert plots._spread([], 0.1) == []
+
+
+def test_losses_are_counted_by_cause(tmp_path):
+    scenario = make_scenario()
+    result = make_result(scenario, {}, "jtcp", 1)
+    write_samples(tmp_path, result)
+    hops = plots.read_samples(tmp_path / "samples" / f"{result['point']}.hops.csv")
+    found = plots.losses(hops, result["params"])
+    for cause, hop in (("random", "wireless"), ("congestion", "bottleneck")):
+        last = hops.filter(hops["hop"] == hop)["drops"].max()
+        assert sum(count for _, count in found[cause]) == last > 0
+
+
+def test_an_algorithm_looks_the_same_everywhere():
+    assert plots.style("jtcp") == plots.style("jtcp")
+    assert plots.style("jtcp").ours and not plots.style("bbr").ours
+    looks = {(s.colour, s.marker) for s in map(plots.style, ALL)}
+    assert len(looks) == len(ALL)
+    assert plots.style("not-known-yet").colour.startswith("#")
