@@ -95,6 +95,31 @@ static void test_wrap(void)
 	run_clock(p);
 }
 
+/*
+ * The nearest in ratio, by logarithms. A bound is rounded to 1 ns, so a
+ * thousandth around the middle of two neighbours may go either way.
+ */
+static void test_nearest(void)
+{
+	static const double known_us[] = { 1, 1000, 10000 / 3.0, 4000, 10000 };
+	double measured_us, left, right;
+	int i, n;
+
+	for (n = 0; n < 100000; n++) {
+		measured_us = exp2(random_between(0, 1330) / 100.0);
+		for (i = 0; i < 3 && measured_us > known_us[i + 1]; i++)
+			;
+		left = log(measured_us / known_us[i]);
+		right = log(known_us[i + 1] / measured_us);
+		if (fabs(left - right) < 0.002)
+			continue;
+		if (left > right)
+			i++;
+		EXPECT(peer_clock_nearest_us(measured_us * 1000) ==
+		       (u32)known_us[i], "%f us", measured_us);
+	}
+}
+
 /* A return path that grows by 0.4 s while the clock is being learnt. */
 static void test_wrong_guess_mended(void)
 {
@@ -196,6 +221,7 @@ static void test_early_idle(void)
 const struct test peer_clock_tests[] = {
 	{ test_known_ticks, "peer clock: known ticks, jitter, +-200 ppm" },
 	{ test_wrap, "peer clock: time stamps wrap" },
+	{ test_nearest, "peer clock: nearest known tick" },
 	{ test_wrong_guess_mended, "peer clock: a wrong first guess is mended" },
 	{ test_unknown_ticks, "peer clock: other ticks are not known" },
 	{ test_still_clock, "peer clock: a clock that stands is not known" },
