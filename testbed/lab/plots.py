@@ -87,7 +87,7 @@ class Metric:
 METRICS = {
     "goodput_mbps": Metric("Goodput", "Mb/s", 2, "high"),
     "goodput_whole_mbps": Metric("Goodput of the whole run", "Mb/s", 2, "high"),
-    "retransmits": Metric("Retransmitted segments", "", 0, "low"),
+    "retransmits": Metric("Retransmitted segments", "", 0),  # few: also who sends little
     "timeouts": Metric("Retransmission timeouts", "", 0, "low"),
     "queue_delay_ms_p50": Metric("Queueing delay, median", "ms", 1, "low"),
     "queue_delay_ms_p95": Metric("Queueing delay, 95th percentile", "ms", 1, "low"),
@@ -639,9 +639,5 @@ def inline(svg: str, prefix: str, title: str) -> str:
     body = re.sub(r'\bid="', f'id="{prefix}-', body)
     body = re.sub(r"url\(#", f"url(#{prefix}-", body)
     body = re.sub(r'href="#', f'href="#{prefix}-', body)
-    width_pt = re.search(r'width="([\d.]+)pt"', body)
     body = re.sub(r' (?:width|height)="[\d.]+pt"', "", body, count=2)
-    style_text = f"max-width:{float(width_pt[1]) * 4 / 3:.0f}px" if width_pt else ""
-    return body.replace(
-        "<svg", f'<svg role="img" aria-label="{escape(title)}" style="{style_text}"', 1
-    )
+    return body.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)

@@ -37,7 +37,7 @@ ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
 SEEDS_FOR_95 = 6
 MARKS = {"holds": "✓", "does not hold": "✗", "undecided": "?", "not measured": "·"}
 COLOURS = {
-    "holds": "green", "does not hold": "red", "undecided": "yellow", "not measured": "bright_black",
+    "holds": "green", "does not hold": "red", "undecided": "yellow", "not measured": "dim",
 }  # fmt: skip
 
 
@@ -314,23 +314,30 @@ def _against(mine: Estimate, name: str, other: Estimate, shown: Metric) -> str:
 
 
 def _wins(cells: Cells) -> str:
-    """Return in how many places one of ours has the best median."""
-    everywhere = {at for _, at in cells}
+    """Return in how many places one of ours has a median above all of the kernel's own."""
     won = both = 0
-    for at in everywhere:
-        here = {name: value for (name, place), value in cells.items() if place == at}
-        kinds = {plots.style(name).ours for name in here}
-        both += kinds == {True, False}
-        won += kinds == {True, False} and plots.style(_best(here)).ours
+    for place in {at for _, at in cells}:
+        medians: dict[bool, list[float]] = {True: [], False: []}
+        for (name, at), value in cells.items():
+            if at == place:
+                medians[plots.style(name).ours].append(value.median)
+        if all(medians.values()):
+            both += 1
+            won += max(medians[True]) > max(medians[False])
     if both < 2:
         return ""
-    return f" One of ours has the best median in {won} of {both} conditions."
+    return f" The best median is one of ours in {won or 'none'} of {both} conditions."
 
 
-def tally(verdicts: Sequence[Verdict]) -> list[tuple[str, int]]:
-    """Return how many claims have each verdict, those that occur."""
-    counts = {word: sum(v.verdict == word for v in verdicts) for word in MARKS}
-    return [(word, count) for word, count in counts.items() if count]
+def tally(verdicts: Sequence[Verdict]) -> list[tuple[str, str]]:
+    """Return (verdict, words) for each verdict that occurs: how many claims have it."""
+    found = []
+    for word in MARKS:
+        count = sum(verdict.verdict == word for verdict in verdicts)
+        plural = {"holds": "hold", "does not hold": "do not hold"}.get(word, word)
+        if count:
+            found.append((word, f"{count} {word if count == 1 else plural}"))
+    return found
 
 
 def interval_note(results: list[dict], scenario: Scenario) -> str:
@@ -503,11 +510,15 @@ def print_table(
     """Print the headline comparison and the claims to CONSOLE, as wide as it is."""
     names = plots.algorithms_in(scenario, results)
     table = metric_table(scenario, results, HEADLINE, names)
-    console.print(Text(f"{scenario.title}: goodput in Mb/s, {_cell_note(results, scenario)}"))
+    console.print(Text(scenario.title, style="bold"))
+    console.print(Text(f"goodput in Mb/s, {_cell_note(results, scenario)}; * best"))
     for columns in _fitting(table, console.width):
-        console.print(_terminal_table(table, columns, scenario))
+        console.print()
+        console.print(_terminal_table(table, columns))
     if verdicts:
-        console.print(_claims_table(verdicts, console.width))
+        console.print()
+        console.print(_claims_table(verdicts, console))
+    console.print()
 
 
 def _cell_note(results: list[dict], scenario: Scenario) -> str:
@@ -521,64 +532,63 @@ def _cell_note(results: list[dict], scenario: Scenario) -> str:
 
 
 def _fitting(table: MetricTable, width: int) -> list[list[int]]:
-    """Cut the columns into as few runs of equal length as fit WIDTH characters each."""
-    name_width = max([len(row.name) for row in table.rows] + [len("bound (1-p)C"), 6])
-    widest = max(
-        [len(cell.text) + 1 for row in table.rows for cell in row.cells]
-        + [len(text) for text in _heads(table)]
-    )
-    fit = max(1, (width - name_width - 2) // (widest + 2))
-    count = len(table.columns)
-    size = math.ceil(count / math.ceil(count / fit))
-    return [list(range(i, min(i + size, count))) for i in range(0, count, size)]
+    """Cut the columns of each group into as few runs of equal length as fit WIDTH characters."""
+    names = [row.name for row in table.rows]
+    corner = max(map(len, [*names, plots.BOUND, table.corner, *(text for text, _ in table.groups)]))
+    cells = [f"{cell.text}*" for row in table.rows for cell in row.cells]
+    widest = max(map(len, [*cells, *table.columns]))
+    fit = max(1, (width - corner - 1) // (widest + 2))
+    runs, start = [], 0
+    for _, span in table.groups or [("", len(table.columns))]:
+        size = math.ceil(span / math.ceil(span / fit))
+        end = start + span
+        runs += [list(range(i, min(i + size, end))) for i in range(start, end, size)]
+        start = end
+    return runs
 
 
-def _heads(table: MetricTable) -> list[str]:
-    """Return the longest line of each column's head."""
+def _terminal_table(table: MetricTable, columns: list[int]) -> Table:
+    """Return COLUMNS, all of one group, as a table."""
     groups = [text for text, span in table.groups for _ in range(span)]
-    return [
-        max(column, group, key=len)
-        for column, group in zip(table.columns, groups or [""] * len(table.columns), strict=True)
-    ]
-
-
-def _terminal_table(table: MetricTable, columns: list[int], scenario: Scenario) -> Table:
-    groups = [text for text, span in table.groups for _ in range(span)]
+    corner = f"{groups[columns[0]]}\n{table.corner}" if groups else table.corner
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
-    grid.add_column(Text(table.corner), no_wrap=True)
+    grid.add_column(Text(corner), no_wrap=True)
     for i in columns:
-        head = f"{groups[i]}\n{table.columns[i]}" if groups else table.columns[i]
-        grid.add_column(Text(head), justify="right", no_wrap=True)
+        grid.add_column(Text(f" {table.columns[i]}"), no_wrap=True, vertical="bottom")
+    digits = {i: max(len(row.cells[i].median) for row in table.rows) for i in columns if table.rows}
     if table.bound:
-        cells = [Text(table.bound[i], style="bright_black") for i in columns]
-        grid.add_row(Text("bound (1-p)C", style="bright_black"), *cells)
+        cells = [Text(f" {table.bound[i]:>{digits.get(i, 0)}}", style="dim") for i in columns]
+        grid.add_row(Text(plots.BOUND, style="dim"), *cells)
     for row in table.rows:
         name = Text(row.name, style="bold" if row.ours else "")
-        grid.add_row(name, *(_terminal_cell(row.cells[i]) for i in columns))
+        grid.add_row(name, *(_terminal_cell(row.cells[i], digits[i]) for i in columns))
     return grid
 
 
-def _terminal_cell(cell: Cell) -> Text:
-    star = "*" if cell.rank == "best" else " "
-    text = Text(f"{cell.text}{star}")
-    text.stylize("bold green" if cell.rank == "best" else "", 0, len(cell.median))
-    return text
+def _terminal_cell(cell: Cell, digits: int) -> Text:
+    """Return CELL with its median in DIGITS characters, so that points stand below each other."""
+    best = cell.rank == "best"
+    text = Text(f"{'*' if best else ' '}{cell.median:>{digits}}")
+    text.stylize("bold green" if best else "")
+    return text.append(f" {cell.interval}".rstrip())
 
 
-def _claims_table(verdicts: Sequence[Verdict], width: int) -> Table:
+def _claims_table(verdicts: Sequence[Verdict], console: Console) -> Table:
+    symbols = console.encoding.lower().startswith("utf")
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     grid.add_column("verdict", no_wrap=True)
     grid.add_column("claim", overflow="fold", ratio=1)
-    grid.add_column("measured", no_wrap=True, justify="right")
+    grid.add_column("measured", no_wrap=True)
     grid.add_column("needed", no_wrap=True)
-    grid.width = min(width, 120)
+    grid.width = min(console.width, 120)
     for verdict in verdicts:
         row = claim_row(verdict)
         text = Text(row["text"])
-        text.append(f"\n{row['subject']}", style="bright_black")
+        text.append(f"\n{row['subject']}", style="dim")
         if row["paper"]:
-            text.append(f"\npaper: {row['paper']}", style="bright_black")
+            text.append(f"\npaper: {row['paper']}", style="dim")
         measured = f"{row['median']} {row['interval']}".rstrip()
-        word = Text(f"{row['mark']} {row['verdict']}", style=COLOURS[row["verdict"]])
-        grid.add_row(word, text, Text(measured), Text(row["bound"]))
+        word = f"{row['mark']} {row['verdict']}" if symbols else row["verdict"]
+        bound = row["bound"] if symbols else verdict.bound
+        grid.add_row(Text(word, style=COLOURS[row["verdict"]]), text, Text(measured), Text(bound))
     return grid

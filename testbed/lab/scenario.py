@@ -63,7 +63,7 @@ class Run:
     duration_s: float
     warmup_s: float = 0.0
     seeds: int = 10
-    sample_ms: int = 100
+    sample_ms: int = 200
     keep_samples: str = "first-seed"  # or all, none
 
 

@@ -137,7 +137,9 @@ class Lab:
         for i, flow in enumerate(point["flows"]):
             pid = self.net[f"src{flow['pair']}"].pid
             command += ["--sock", f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
-        for hop in point["links"]:
+        for hop, link in point["links"].items():
+            if not link.get("queue_pkts") and not link.get("loss_pct"):
+                continue  # it can neither delay nor drop: nothing to sample
             dev = self.kind.HOPS[hop]
             pid = self.net[dev.split("-")[0]].pid
             command += ["--hop", f"{hop}:/proc/{pid}/ns/net:{dev}"]
