@@ -104,6 +104,7 @@ def write_report(
         warnings=warnings(results, meta, failures),
         interval_note=interval_note(results, scenario),
         main_figure=figures.add_metric(scenario, results, HEADLINE),
+        lines=any(len(set(axis.values)) > 1 for axis in scenario.axes),
         main_table=metric_table(scenario, results, HEADLINE, names),
         details=_details(scenario, results, names, figures),
         claims=[claim_row(verdict) for verdict in verdicts],
@@ -303,14 +304,13 @@ def _best(values: dict[str, Estimate]) -> str:
 
 
 def _against(mine: Estimate, name: str, other: Estimate, shown: Metric) -> str:
+    best = f"the best of the kernel's own, {name} with {plots.text(other, shown)}"
     if mine.low <= other.high and other.low <= mine.high:
-        how = "within the intervals of"
-    elif other.median:
-        percent = 100 * (mine.median / other.median - 1)
-        how = f"{abs(percent):.0f} % {'above' if percent > 0 else 'below'}"
-    else:
-        how = "above"
-    return f"this is {how} the best of the kernel's own, {name} with {plots.text(other, shown)}"
+        return f"its interval meets that of {best}"
+    if not other.median:
+        return f"this is above {best}"
+    percent = 100 * (mine.median / other.median - 1)
+    return f"this is {abs(percent):.0f} % {'above' if percent > 0 else 'below'} {best}"
 
 
 def _wins(cells: Cells) -> str:
