@@ -8,7 +8,9 @@
  * al., "Improving SCTP performance by jitter-based congestion control over
  * wired-wireless networks", EURASIP JWCN 2011, section 3.1.4.
  *
- *   ratio >= k / w   a loss is congestion, else wireless
+ *   Jr  = ((R_n - R_0) - (S_n - S_0)) / (R_n - R_0)   over m windows
+ *   sjr = (1 - a) * sjr + a * Jr                      Jr = 0 left out
+ *   sjr >= k / w                                      congestion, else wireless
  *
  *                 congestion                    wireless
  *   fast rtx      ssthresh = cwnd = w / 2       nothing changes

@@ -75,7 +75,7 @@ static void tcp_tabe_pkts_acked(struct sock *sk,
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tcp_tabe *ca = inet_csk_ca(sk);
-	u32 pkts = tp->delivered - ca->delivered_pkts;
+	u64 bytes = (u64)(tp->delivered - ca->delivered_pkts) * tp->mss_cache;
 	u32 flags;
 
 	ca->delivered_pkts = tp->delivered;
@@ -84,7 +84,7 @@ static void tcp_tabe_pkts_acked(struct sock *sk,
 		tabe_restart(&ca->bandwidth);
 	/* an ACK without a time of its own: its bytes count at the last one */
 	tabe_update(&ca->bandwidth, ca->arrival.arrived_us,
-		    pkts * tp->mss_cache, tp->srtt_us >> 3);
+		    min_t(u64, bytes, U32_MAX), tp->srtt_us >> 3);
 }
 
 /* RTT in ocwnd (us). */
