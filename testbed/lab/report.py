@@ -238,16 +238,25 @@ def _row(name: str, columns: list[Place], cells: Cells, shown: Metric) -> list[C
         if value is None:
             row.append(MISSING)
             continue
-        peers = [other for (_, at), other in cells.items() if at == place]
+        peers = [_as_shown(other, shown) for (_, at), other in cells.items() if at == place]
         row.append(
             Cell(
                 plots.number(value.median, shown.digits),
                 plots.interval(value, shown),
-                _rank(value, peers, shown.better) if len(peers) > 1 else "",
+                _rank(_as_shown(value, shown), peers, shown.better),
                 value.n if value.n < usual else 0,
             )
         )
     return row
+
+
+def _as_shown(value: Estimate, shown: Metric) -> Estimate:
+    """Return VALUE as a reader sees it: what looks equal is not ranked."""
+    median, low, high = (
+        float(plots.number(figure, shown.digits))
+        for figure in (value.median, value.low, value.high)
+    )
+    return replace(value, median=median, low=low, high=high)
 
 
 def _rank(value: Estimate, peers: list[Estimate], better: str) -> str:
@@ -320,7 +329,8 @@ def _wins(cells: Cells) -> str:
         medians: dict[bool, list[float]] = {True: [], False: []}
         for (name, at), value in cells.items():
             if at == place:
-                medians[plots.style(name).ours].append(value.median)
+                shown = _as_shown(value, plots.metric(HEADLINE))
+                medians[plots.style(name).ours].append(shown.median)
         if all(medians.values()):
             both += 1
             won += max(medians[True]) > max(medians[False])

@@ -259,6 +259,15 @@ def test_best_is_marked_and_losers_stay(one_axis):
     assert '<tr class="ours"><th scope="row">jtcp' in html
 
 
+def test_what_looks_equal_is_not_ranked():
+    scenario = make_scenario()
+    results = make_results(scenario, ("jtcp", "reno", "bbr"), seeds=6)
+    for result in results:
+        result["goodput_mbps"] = {"jtcp": 1.4301, "reno": 1.4302, "bbr": 1.2}[result["algorithm"]]
+    table = report.metric_table(scenario, results, "goodput_mbps", ["jtcp", "reno", "bbr"])
+    assert [row.cells[0].rank for row in table.rows] == ["best", "best", ""]
+
+
 def test_how_to_run_it_again(one_axis):
     html = one_axis[3]
     for text in ("./testbed/run veno-single --seeds 10", "7.3.0-lab", "tcp_jtcp ABC123",
