@@ -10,10 +10,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
 from lab import claims, plots, report
 from lab.points import bound_mbps, resolve
 from lab.scenario import Scenario, parse
-from rich.console import Console
 
 FLOWS_HEADER = (
     "time_s,flow,algorithm,ca_state,cwnd_pkts,ssthresh_pkts,srtt_ms,rttvar_ms,min_rtt_ms,rto_ms,"

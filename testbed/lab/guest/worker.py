@@ -37,6 +37,9 @@ SOURCE_PORT = 20000
 START_GRID_S = 65.536
 SETTLE_S = 2.0  # what is still under way at the end of a point arrives or is dropped
 WARM_UP_S = 0.5
+# Who goes first when several wake at the same instant must not hang on the fair scheduler's
+# memory of what ran before: real-time priorities decide it.
+WORKER_PRIORITY, FLOW_PRIORITY, SINK_PRIORITY, PROBE_PRIORITY = 1, 10, 20, 30
 
 
 def enter_netns(pid: int):
@@ -121,7 +124,9 @@ class Lab:
 
     def start_sink(self, pair: int):
         sink = self.net[f"dst{pair}"].popen(
-            [str(BIN / "labflow"), "sink", "--port", str(SINK_PORT), "--ready-fd", "1"], text=True
+            [str(BIN / "labflow"), "sink", "--port", str(SINK_PORT), "--ready-fd", "1"],
+            text=True,
+            preexec_fn=lambda: set_priority(SINK_PRIORITY),
         )
         line = sink.stdout.readline()
         if line.strip() != "ready":
@@ -143,7 +148,13 @@ class Lab:
             dev = self.kind.HOPS[hop]
             pid = self.net[dev.split("-")[0]].pid
             command += ["--hop", f"{hop}:/proc/{pid}/ns/net:{dev}"]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: set_priority(PROBE_PRIORITY),
+        )
 
     def start_flow(self, index: int, flow: dict, start_s: float, out: Path):
         command = [
@@ -157,7 +168,9 @@ class Lab:
                             ("mss_bytes", "--mss")):  # fmt: skip
             if flow.get(key):
                 command += [option, str(flow[key])]
-        return self.net[f"src{flow['pair']}"].popen(command, text=True)
+        return self.net[f"src{flow['pair']}"].popen(
+            command, text=True, preexec_fn=lambda: set_priority(FLOW_PRIORITY)
+        )
 
 
 def _finish(process) -> str:
@@ -166,6 +179,10 @@ def _finish(process) -> str:
     if process.returncode == 0:
         return ""
     return complaint.strip() or f"{process.args} ended with {process.returncode}"
+
+
+def set_priority(priority: int) -> None:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 
 
 def sleep_until(time_s: float) -> None:
@@ -201,6 +218,7 @@ def run_batch(points: list[dict]) -> None:
 
 if __name__ == "__main__":
     setLogLevel("warning")
+    set_priority(WORKER_PRIORITY)
     batch = json.loads((OUT / "batch.json").read_text())
     subprocess.run(["modprobe", "-d", "/run/lab/modules", "-a", *batch["modules"]], check=True)
     run_batch(batch["points"])

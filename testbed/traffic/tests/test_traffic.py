@@ -29,15 +29,8 @@ BIN = Path(os.environ.get("TRAFFIC_BIN", BUILD))
 PLAIN_BIN = Path(os.environ.get("TRAFFIC_PLAIN_BIN", BUILD))
 WAIT_S = 60
 
-FLOW_COLUMNS = (
-    "time_s,flow,algorithm,ca_state,cwnd_pkts,ssthresh_pkts,srtt_ms,rttvar_ms,"
-    "min_rtt_ms,rto_ms,inflight_pkts,lost_pkts,retransmits,timeouts,bytes_acked,"
-    "delivery_rate_mbps,pacing_rate_mbps,cc_kind,cc_bw_mbps,cc_min_rtt_ms,"
-    "cc_pacing_gain,cc_cwnd_gain,vegas_rtt_ms,vegas_minrtt_ms"
-).split(",")
-HOP_COLUMNS = (
-    "time_s,hop,sent_pkts,sent_bytes,drops,backlog_pkts,backlog_bytes,overlimits"
-).split(",")
+FLOW_COLUMNS = ["time_s", "flow", "algorithm", "ca_state", "cwnd_pkts", "ssthresh_pkts", "srtt_ms", "rttvar_ms", "min_rtt_ms", "rto_ms", "inflight_pkts", "lost_pkts", "retransmits", "timeouts", "bytes_acked", "delivery_rate_mbps", "pacing_rate_mbps", "cc_kind", "cc_bw_mbps", "cc_min_rtt_ms", "cc_pacing_gain", "cc_cwnd_gain", "vegas_rtt_ms", "vegas_minrtt_ms"]
+HOP_COLUMNS = ["time_s", "hop", "sent_pkts", "sent_bytes", "drops", "backlog_pkts", "backlog_bytes", "overlimits"]
 
 
 def free_port() -> int:
@@ -85,9 +78,20 @@ class Sink:
         self.port = free_port()
         read_fd, write_fd = os.pipe()
         self.process = subprocess.Popen(
-            [*enter, str(BIN / "labflow"), "sink", "--port", str(self.port),
-             "--ready-fd", str(write_fd), *map(str, options)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, pass_fds=[write_fd],
+            [
+                *enter,
+                str(BIN / "labflow"),
+                "sink",
+                "--port",
+                str(self.port),
+                "--ready-fd",
+                str(write_fd),
+                *map(str, options),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            pass_fds=[write_fd],
         )
         os.close(write_fd)
         with os.fdopen(read_fd, "rb", buffering=0) as ready:
@@ -114,8 +118,16 @@ class SinkTestCase(unittest.TestCase):
         return sink
 
     def send(self, sink: Sink, *options: object, code: int = 0) -> dict[str, Any]:
-        done = run(*self.enter, BIN / "labflow", "send", "--connect", "127.0.0.1",
-                   "--port", sink.port, *options)
+        done = run(
+            *self.enter,
+            BIN / "labflow",
+            "send",
+            "--connect",
+            "127.0.0.1",
+            "--port",
+            sink.port,
+            *options,
+        )
         self.assertEqual(done.returncode, code, done.stderr)
         return dict(json.loads(done.stdout))
 
@@ -132,16 +144,18 @@ class SendTest(SinkTestCase):
                 self.assertEqual(flow["bytes_acked"], size_bytes)
                 self.assertIs(flow["completed"], True)
                 self.assertEqual(flow["name"], 'a"b')
-                self.assertAlmostEqual(flow["completion_time_s"],
-                                       flow["end_s"] - flow["start_s"], places=6)
+                self.assertAlmostEqual(
+                    flow["completion_time_s"], flow["end_s"] - flow["start_s"], places=6
+                )
                 self.assertGreaterEqual(received["last_byte_s"], received["first_byte_s"])
                 self.assertIsNone(flow["error"])
 
     def test_time_limit_ends_at_start_plus_duration(self) -> None:
         sink = self.start_sink()
         start_s = round(time.monotonic() + 0.3, 3)
-        flow = self.send(sink, "--start-at-s", f"{start_s:.3f}", "--duration-s", "0.4",
-                         "--sndbuf", 65536)
+        flow = self.send(
+            sink, "--start-at-s", f"{start_s:.3f}", "--duration-s", "0.4", "--sndbuf", 65536
+        )
         received = sink.next_line()
         self.assertAlmostEqual(flow["start_s"], start_s, places=6)
         self.assertGreaterEqual(flow["connected_s"], start_s)
@@ -160,8 +174,16 @@ class SendTest(SinkTestCase):
 
     def test_end_time_interrupts_a_blocked_write(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            done = run(BIN / "labflow", "send", "--connect", "127.0.0.1", "--port",
-                       silent.getsockname()[1], "--duration-s", "0.3")
+            done = run(
+                BIN / "labflow",
+                "send",
+                "--connect",
+                "127.0.0.1",
+                "--port",
+                silent.getsockname()[1],
+                "--duration-s",
+                "0.3",
+            )
         flow = json.loads(done.stdout)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(flow["bytes_acked"], 0)
@@ -169,8 +191,19 @@ class SendTest(SinkTestCase):
     def test_algorithm_mss_and_source_port(self) -> None:
         sink = self.start_sink()
         port = free_port()
-        flow = self.send(sink, "--bytes", 5000, "--algorithm", "reno", "--mss", 1000,
-                         "--source-port", port, "--source", "127.0.0.1")
+        flow = self.send(
+            sink,
+            "--bytes",
+            5000,
+            "--algorithm",
+            "reno",
+            "--mss",
+            1000,
+            "--source-port",
+            port,
+            "--source",
+            "127.0.0.1",
+        )
         self.assertEqual(flow["algorithm"], "reno")
         self.assertLessEqual(flow["mss_bytes"], 1000)
         self.assertEqual(flow["source_port"], port)
@@ -179,9 +212,20 @@ class SendTest(SinkTestCase):
     def test_sigterm_reports_and_fails(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             process = subprocess.Popen(
-                [str(BIN / "labflow"), "send", "--connect", "127.0.0.1", "--port",
-                 str(silent.getsockname()[1]), "--bytes", str(2**60)],
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                [
+                    str(BIN / "labflow"),
+                    "send",
+                    "--connect",
+                    "127.0.0.1",
+                    "--port",
+                    str(silent.getsockname()[1]),
+                    "--bytes",
+                    str(2**60),
+                ],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
             connection, _ = silent.accept()
             process.terminate()
             out, err = process.communicate(timeout=WAIT_S)
@@ -193,17 +237,31 @@ class SendTest(SinkTestCase):
 
 class SendErrorTest(SinkTestCase):
     def test_unknown_algorithm(self) -> None:
-        done = run(BIN / "labflow", "send", "--connect", "127.0.0.1", "--port", 9,
-                   "--bytes", 1, "--algorithm", "no_such")
+        done = run(
+            BIN / "labflow",
+            "send",
+            "--connect",
+            "127.0.0.1",
+            "--port",
+            9,
+            "--bytes",
+            1,
+            "--algorithm",
+            "no_such",
+        )
         self.assertEqual(done.returncode, 1)
         self.assertEqual(len(done.stderr.splitlines()), 1)
-        self.assertRegex(done.stderr, r"algorithm 'no_such' is not available in this kernel "
-                                      r"\(available: .*reno.*; is its module loaded\?\)")
+        self.assertRegex(
+            done.stderr,
+            r"algorithm 'no_such' is not available in this kernel "
+            r"\(available: .*reno.*; is its module loaded\?\)",
+        )
         self.assertIn("no_such", json.loads(done.stdout)["error"])
 
     def test_refused_connection(self) -> None:
-        done = run(BIN / "labflow", "send", "--connect", "127.0.0.1", "--port", free_port(),
-                   "--bytes", 1)
+        done = run(
+            BIN / "labflow", "send", "--connect", "127.0.0.1", "--port", free_port(), "--bytes", 1
+        )
         self.assertEqual(done.returncode, 1)
         self.assertEqual(len(done.stderr.splitlines()), 1)
         self.assertIn("Connection refused", done.stderr)
@@ -299,14 +357,35 @@ class ProbeTest(SinkTestCase):
         if done.returncode:
             self.skipTest(f"no qdisc {spec[0]} in this kernel: {done.stderr.strip()}")
 
-    def probe(self, *options: object, interval_ms: int = 50, start_s: float, end_s: float,
-              prefix: tuple[str, ...] = (), folder: Path = BIN) -> subprocess.Popen[str]:
+    def probe(
+        self,
+        *options: object,
+        interval_ms: int = 50,
+        start_s: float,
+        end_s: float,
+        prefix: tuple[str, ...] = (),
+        folder: Path = BIN,
+    ) -> subprocess.Popen[str]:
         flows, hops = self.folder / "flows.csv", self.folder / "hops.csv"
         return subprocess.Popen(
-            [*prefix, str(folder / "labprobe"), "--interval-ms", str(interval_ms),
-             "--start-at-s", f"{start_s:.9f}", "--end-at-s", f"{end_s:.9f}",
-             "--flows", str(flows), "--hops", str(hops), *map(str, options)],
-            stderr=subprocess.PIPE, text=True)
+            [
+                *prefix,
+                str(folder / "labprobe"),
+                "--interval-ms",
+                str(interval_ms),
+                "--start-at-s",
+                f"{start_s:.9f}",
+                "--end-at-s",
+                f"{end_s:.9f}",
+                "--flows",
+                str(flows),
+                "--hops",
+                str(hops),
+                *map(str, options),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def finish(self, process: subprocess.Popen[str]) -> str:
         _, err = process.communicate(timeout=WAIT_S)
@@ -326,11 +405,24 @@ class ProbeTest(SinkTestCase):
         sink = self.start_sink()
         port = free_port()
         start_s = time.monotonic() + 0.5
-        process = self.probe("--sock", f"f1:{self.namespace.path}:{port}",
-                             "--hop", f"h1:{self.namespace.path}:lo",
-                             start_s=start_s, end_s=start_s + 1.5)
-        flow = self.send(sink, "--source-port", port, "--start-at-s", f"{start_s + 0.2:.9f}",
-                         "--duration-s", 1, *send_options)
+        process = self.probe(
+            "--sock",
+            f"f1:{self.namespace.path}:{port}",
+            "--hop",
+            f"h1:{self.namespace.path}:lo",
+            start_s=start_s,
+            end_s=start_s + 1.5,
+        )
+        flow = self.send(
+            sink,
+            "--source-port",
+            port,
+            "--start-at-s",
+            f"{start_s + 0.2:.9f}",
+            "--duration-s",
+            1,
+            *send_options,
+        )
         self.finish(process)
         columns, rows = self.table("flows.csv")
         self.assertEqual(columns, FLOW_COLUMNS)
@@ -354,7 +446,11 @@ class ProbeTest(SinkTestCase):
 
     def test_settled_flow_agrees_exactly(self) -> None:
         sink = self.start_sink()
-        client = run(*self.enter, "python3", "-c", f"""
+        client = run(
+            *self.enter,
+            "python3",
+            "-c",
+            f"""
 import socket, subprocess, time
 c = socket.create_connection(("127.0.0.1", {sink.port}))
 c.sendall(b"x" * 54321)
@@ -363,11 +459,13 @@ now = time.monotonic()
 subprocess.run(["{BIN}/labprobe", "--interval-ms", "10", "--start-at-s", str(round(now, 6)),
     "--end-at-s", str(round(now + 0.05, 6)), "--sock", f"f:-:{{c.getsockname()[1]}}",
     "--flows", "-"], check=True)
-""")
+""",
+        )
         self.assertEqual(client.returncode, 0, client.stderr)
         rows = list(csv.DictReader(io.StringIO(client.stdout)))
-        self.assertEqual([row["time_s"] for row in rows],
-                         ["0.000", "0.010", "0.020", "0.030", "0.040", "0.050"])
+        self.assertEqual(
+            [row["time_s"] for row in rows], ["0.000", "0.010", "0.020", "0.030", "0.040", "0.050"]
+        )
         self.assertEqual({row["bytes_acked"] for row in rows}, {"54322"})
         self.assertEqual({row["inflight_pkts"] for row in rows}, {"0"})
 
@@ -385,8 +483,9 @@ subprocess.run(["{BIN}/labprobe", "--interval-ms", "10", "--start-at-s", str(rou
         _, _ = self.sampled_flow("--algorithm", "reno")
         columns, rows = self.table("hops.csv")
         self.assertEqual(columns, HOP_COLUMNS)
-        self.assertEqual([row["time_s"] for row in rows],
-                         [f"{tick * 0.05:.3f}" for tick in range(31)])
+        self.assertEqual(
+            [row["time_s"] for row in rows], [f"{tick * 0.05:.3f}" for tick in range(31)]
+        )
         drops = [int(row["drops"]) for row in rows]
         self.assertEqual(drops, sorted(drops))
         shown = run(*self.enter, "tc", "-s", "qdisc", "show", "dev", "lo").stdout
@@ -399,9 +498,14 @@ subprocess.run(["{BIN}/labprobe", "--interval-ms", "10", "--start-at-s", str(rou
     def test_sigterm_writes_what_there_is(self) -> None:
         self.root_qdisc("pfifo", "limit", "10")
         start_s = time.monotonic()
-        process = self.probe("--hop", f"h1:{self.namespace.path}:lo", "--hop",
-                             f"h2:{self.namespace.path}:lo", start_s=start_s,
-                             end_s=start_s + 10 * WAIT_S)
+        process = self.probe(
+            "--hop",
+            f"h1:{self.namespace.path}:lo",
+            "--hop",
+            f"h2:{self.namespace.path}:lo",
+            start_s=start_s,
+            end_s=start_s + 10 * WAIT_S,
+        )
         time.sleep(1)
         process.terminate()
         self.finish(process)
@@ -412,9 +516,23 @@ subprocess.run(["{BIN}/labprobe", "--interval-ms", "10", "--start-at-s", str(rou
     def test_absent_targets_warn_and_give_no_row(self) -> None:
         flows, hops = self.folder / "flows.csv", self.folder / "hops.csv"
         # Loopback has not been up in this fresh namespace: its qdisc is noop.
-        done = run("unshare", "-n", BIN / "labprobe", "--interval-ms", 10, "--end-at-s",
-                   f"{time.monotonic() + 1:.3f}", "--sock", "f1:-:9", "--hop", "h1:-:lo",
-                   "--flows", flows, "--hops", hops)
+        done = run(
+            "unshare",
+            "-n",
+            BIN / "labprobe",
+            "--interval-ms",
+            10,
+            "--end-at-s",
+            f"{time.monotonic() + 1:.3f}",
+            "--sock",
+            "f1:-:9",
+            "--hop",
+            "h1:-:lo",
+            "--flows",
+            flows,
+            "--hops",
+            hops,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("flow f1 was never there", done.stderr)
         self.assertIn("hop h1 never had a qdisc", done.stderr)
@@ -433,23 +551,52 @@ subprocess.run(["{BIN}/labprobe", "--interval-ms", "10", "--start-at-s", str(rou
         senders = []
         for _ in range(3):
             port = free_port()
-            targets += ["--sock", f"f:{self.namespace.path}:{port}",
-                        "--hop", f"h:{self.namespace.path}:lo"]
-            senders.append(subprocess.Popen(
-                [*self.enter, str(BIN / "labflow"), "send", "--connect", "127.0.0.1",
-                 "--port", str(sink.port), "--source-port", str(port), "--json", "/dev/null",
-                 "--duration-s", "1.5"]))
-        process = self.probe(*targets, start_s=start_s, end_s=start_s + (ticks - 1) * 0.05,
-                             folder=PLAIN_BIN,
-                             prefix=("strace", "-o", str(trace), "-e",
-                                     "trace=clock_nanosleep,sendto,recvmmsg,sendmsg,recvmsg,"
-                                     "poll,ppoll,clock_gettime"))
+            targets += [
+                "--sock",
+                f"f:{self.namespace.path}:{port}",
+                "--hop",
+                f"h:{self.namespace.path}:lo",
+            ]
+            senders.append(
+                subprocess.Popen(
+                    [
+                        *self.enter,
+                        str(BIN / "labflow"),
+                        "send",
+                        "--connect",
+                        "127.0.0.1",
+                        "--port",
+                        str(sink.port),
+                        "--source-port",
+                        str(port),
+                        "--json",
+                        "/dev/null",
+                        "--duration-s",
+                        "1.5",
+                    ]
+                )
+            )
+        process = self.probe(
+            *targets,
+            start_s=start_s,
+            end_s=start_s + (ticks - 1) * 0.05,
+            folder=PLAIN_BIN,
+            prefix=(
+                "strace",
+                "-o",
+                str(trace),
+                "-e",
+                "trace=clock_nanosleep,sendto,recvmmsg,sendmsg,recvmsg,poll,ppoll,clock_gettime",
+            ),
+        )
         self.finish(process)
         for sender in senders:
             self.assertEqual(sender.wait(WAIT_S), 0)
         calls = [line.split("(")[0] for line in trace.read_text().splitlines() if "(" in line]
-        self.assertEqual({name: calls.count(name) for name in set(calls)},
-                         {"clock_nanosleep": ticks, "sendto": 2 * ticks, "recvmmsg": 2 * ticks})
+        self.assertEqual(
+            {name: calls.count(name) for name in set(calls)},
+            {"clock_nanosleep": ticks, "sendto": 2 * ticks, "recvmmsg": 2 * ticks},
+        )
 
 
 class ProbeErrorTest(unittest.TestCase):
@@ -457,8 +604,10 @@ class ProbeErrorTest(unittest.TestCase):
         return run(BIN / "labprobe", "--interval-ms", 10, "--end-at-s", 1, *options)
 
     def test_absent_device_and_namespace(self) -> None:
-        for hop, wanted in (("h:-:no_such0", "no device 'no_such0'"),
-                            ("h:/no/such:lo", "no network namespace '/no/such'")):
+        for hop, wanted in (
+            ("h:-:no_such0", "no device 'no_such0'"),
+            ("h:/no/such:lo", "no network namespace '/no/such'"),
+        ):
             with self.subTest(hop=hop):
                 done = self.probe("--hop", hop, "--hops", "-")
                 self.assertEqual(done.returncode, 1)
