@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lab.algorithms import ALGORITHMS
-from lab.errors import LabError
+from lab.errors import LabError, unknown
 
 PROJECT = Path(__file__).resolve().parents[2]
 TESTBED = PROJECT / "testbed"
@@ -124,6 +124,16 @@ class Build:
             shutil.copy2(module, tree / "updates")
         environment = os.environ | {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
         run_cmd(["depmod", "-b", str(self.stage), self.release], "depmod", env=environment)
+
+    def check_parameters(self, modules: dict[str, dict[str, int]]) -> None:
+        """Refuse a scenario's module parameters that the built modules do not have."""
+        for algorithm, values in modules.items():
+            module = next(self.stage.rglob(f"tcp_{algorithm}.ko"))
+            text = run_cmd(["/sbin/modinfo", "-F", "parm", str(module)], "modinfo")
+            known = [line.split(":")[0] for line in text.splitlines()]
+            for name in values:
+                if name not in known:
+                    raise unknown(f"parameter of {algorithm}:", name, known)
 
     def srcversions(self) -> dict[str, str]:
         """Return the srcversion of each module of ours, as modinfo gives it."""

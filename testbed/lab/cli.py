@@ -68,7 +68,8 @@ def main(
             "--exec",
             metavar="COMMAND",
             help="Run a shell command, such as a Mininet"
-            " script of yours, inside the lab kernel as root and in virtual time.",
+            " script of yours, inside the lab kernel as root and in virtual time. The host's files"
+            " are there, read-only; what it writes to $LAB_OUT is kept in --out DIR.",
         ),
     ] = "",
 ) -> None:
@@ -82,7 +83,7 @@ def main(
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS)
     if exec_:
-        raise typer.Exit(_exec(exec_))
+        raise typer.Exit(_exec(exec_, out))
     if not name:
         raise BadInput("name a scenario (see --list)")
     scenario = scenarios.load(name, _overrides(set_ or []))
@@ -136,10 +137,15 @@ def _list() -> None:
     console.print(table)
 
 
-def _exec(command: str) -> int:
+def _exec(command: str, out: Path | None) -> int:
     from lab.backends.virtual import VirtualBackend
 
-    return VirtualBackend().run_command(command, min(os.sched_getaffinity(0)))
+    if out:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot write {out}: {error.strerror}; choose another --out") from None
+    return VirtualBackend().run_command(command, min(os.sched_getaffinity(0)), out)
 
 
 def _run(scenario: Scenario, algorithms, seeds, jobs: int, out: Path | None, resume: bool) -> int:
@@ -153,6 +159,8 @@ def _run(scenario: Scenario, algorithms, seeds, jobs: int, out: Path | None, res
     Store.check(folder, resume)
     backend = VirtualBackend()
     todo = points.expand(scenario, algorithms, seeds, backend.build.key)
+    for axes in points.grid(scenario):
+        backend.build.check_parameters(points.resolve(scenario, axes).modules)
     store = Store(folder)
     sweep = runner.run(scenario, todo, backend, store, min(jobs, len(todo)))
     verdicts = claims.judge(scenario, sweep.results)

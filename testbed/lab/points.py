@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -59,8 +59,7 @@ def expand(
     BUILD_KEY names what a point with a set of algorithms is made of.
     """
     points = []
-    for values in itertools.product(*(axis.values for axis in scenario.axes)):
-        axes = {axis.name: value for axis, value in zip(scenario.axes, values, strict=True)}
+    for axes in grid(scenario):
         at = resolve(scenario, axes)
         for algorithm in algorithms:
             for seed in seeds:
@@ -78,6 +77,12 @@ def expand(
                     )
                 )
     return points
+
+
+def grid(scenario: Scenario) -> Iterator[dict[str, float]]:
+    """Give every combination of the axes' values, the last axis fastest."""
+    for values in itertools.product(*(axis.values for axis in scenario.axes)):
+        yield {axis.name: value for axis, value in zip(scenario.axes, values, strict=True)}
 
 
 def resolve(scenario: Scenario, axes: dict[str, float]) -> Scenario:
@@ -119,6 +124,10 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         "topology": asdict(at.topology) | {"pairs": len(flows)},
         "links": links,
         "flows": flows,
+        "modules": {
+            name: at.modules[name]
+            for name in sorted({flow["algorithm"] for flow in flows} & at.modules.keys())
+        },
         "duration_s": at.run.duration_s,
         "sample_ms": at.run.sample_ms,
         "rng_seed": derived_seed(seed, "rng"),

@@ -23,6 +23,7 @@ TOPOLOGY_HOPS = {
     "dumbbell": ("bottleneck", "wireless", "reverse_wireless", "reverse_bottleneck"),
 }
 FORWARD_HOPS = {"dumbbell": ("bottleneck", "wireless")}  # those that data takes, in order
+OPEN_SECTIONS = ("links", "modules")  # --set may add to them what the file does not name
 UNDER_TEST = "$algorithm"  # in a flow: the algorithm that this point is about
 METRICS = (
     "goodput_mbps",
@@ -102,6 +103,7 @@ class Scenario:
     description: str
     topology: Topology
     links: dict[str, Link]
+    modules: dict[str, dict[str, int]]  # algorithm -> module parameter -> value
     flows: tuple[Flow, ...]
     run: Run
     axes: tuple[Axis, ...]
@@ -165,7 +167,7 @@ def set_dotted(source: dict, key: str, value: Any) -> None:
         try:
             if isinstance(place, list):
                 place = place[int(part)]
-            elif part in place or place is source.get("links"):
+            elif part in place or (parents[0] in OPEN_SECTIONS and i < 2):
                 place = place.setdefault(part, {})
             else:
                 raise KeyError(part)
@@ -229,8 +231,8 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
 def parse(scenario_id: str, source: dict) -> Scenario:
     """Check a parsed scenario file and return it typed."""
     source = copy.deepcopy(source)
-    sections = {"title", "paper", "description", "topology", "links", "flows", "run", "axes",
-                "claims"}  # fmt: skip
+    sections = {"title", "paper", "description", "run"}
+    sections |= {"topology", "links", "flows", "modules", "axes", "claims"}
     for key in source:
         if key not in sections:
             raise unknown(f"section in {scenario_id}", key, sections)
@@ -247,6 +249,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
         description=source.get("description", ""),
         topology=topology,
         links=_links(source["links"], topology),
+        modules=_modules(source.get("modules", {})),
         flows=_flows(source["flows"]),
         run=_build(Run, source["run"], "run"),
         axes=_axes(source.get("axes", {})),
@@ -283,6 +286,18 @@ def _check_link(where: str, link: Link) -> None:
             f"{where}: queue_pkts needs rate_mbps and no loss_pct on the same hop, or the cause"
             " of a drop would be unknown; put the loss on the wireless hop"
         )
+
+
+def _modules(tables: dict) -> dict[str, dict[str, int]]:
+    for name, table in tables.items():
+        if name not in ALGORITHMS:
+            raise unknown("algorithm in modules:", name, ALGORITHMS)
+        if not ALGORITHMS[name].module:
+            raise BadInput(f"modules.{name}: it is built into the kernel and has no parameters")
+        for key, value in table.items():
+            if not isinstance(value, (int, float)) or value != int(value):
+                raise BadInput(f"modules.{name}.{key} = {value!r}: this must be a whole number")
+    return {name: {k: int(v) for k, v in table.items()} for name, table in tables.items()}
 
 
 def _flows(tables: list) -> tuple[Flow, ...]:

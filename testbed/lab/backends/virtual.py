@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 from lab import build as builds
 from lab.algorithms import ALGORITHMS
@@ -149,16 +150,22 @@ class VirtualBackend:
         on_outcome(Outcome(point, guest, why, log))
         return 1
 
-    def run_command(self, command: str, cpu: int) -> int:
-        """Run a shell COMMAND inside the lab, its output here. Returns its exit status."""
+    def run_command(self, command: str, cpu: int, out: Path | None) -> int:
+        """Run a shell COMMAND inside the lab, in this folder, its output here.
+
+        What it writes to $LAB_OUT is kept in OUT, if given. Returns its exit status.
+        """
         with self._guest_dir() as guest:
+            if out:
+                (guest / "out").rmdir()
+                (guest / "out").symlink_to(out.resolve())
             modules = " ".join(self._modules())
-            (guest / "out" / "command").write_text(
-                f"modprobe -d /run/lab/modules -a {modules}\ncd {builds.PROJECT}\n{command}\n"
+            (guest / "command").write_text(
+                f"modprobe -d /run/lab/modules -a {modules}\ncd {quote(os.getcwd())}\n{command}\n"
             )
             with self._kernel(guest, cpu, console=None) as kernel:
                 kernel.wait()
-            status = guest / "out" / "status"
+            status = guest / "status"
             if not status.exists():
                 raise LabError("the lab kernel stopped before the command ended")
             return int(status.read_text())

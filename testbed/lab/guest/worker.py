@@ -26,6 +26,7 @@ from lab import topologies
 from lab.links import Link, set_link
 
 OUT = Path("/run/lab/out")
+TEMPORARY = Path("/run/tmp")
 BIN = Path("/run/lab/modules/bin")
 SEED_FILE = Path("/sys/module/random/parameters/lab_seed")
 CLONE_NEWNET = 0x40000000
@@ -67,6 +68,26 @@ class _Netns:
             raise OSError(ctypes.get_errno(), "setns")
 
 
+class Parameters:
+    """Module parameters: what a point does not set has the module's own value."""
+
+    def __init__(self):
+        self.defaults: dict[Path, str] = {}
+
+    def set(self, modules: dict[str, dict[str, int]]) -> None:
+        """Set algorithm -> parameter -> value, after taking back what the point before set."""
+        for path, value in self.defaults.items():
+            path.write_text(value)
+        for algorithm, values in modules.items():
+            for name, value in values.items():
+                path = Path(f"/sys/module/tcp_{algorithm}/parameters/{name}")
+                self.defaults.setdefault(path, path.read_text())
+                try:
+                    path.write_text(str(value))
+                except OSError as error:
+                    raise ValueError(f"{algorithm} refuses {name} = {value}: {error}") from None
+
+
 class Lab:
     """One Mininet network that is up, and the points that run over it."""
 
@@ -76,7 +97,7 @@ class Lab:
         self.net = Mininet(topo=kind(pairs=topology["pairs"]), controller=None)
         self.net.start()
         topologies.finish(self.net, topology["offloads"])
-        self.pairs = topology["pairs"]
+        self.parameters = Parameters()
         self.warm_up()
 
     def warm_up(self) -> None:
@@ -89,8 +110,9 @@ class Lab:
             # without a rate, virtual time would stand still while data flows
             "links": {"bottleneck": {"rate_mbps": 10.0, "queue_pkts": 100}},
             "flows": [flow | {"duration_s": WARM_UP_S}],
+            "modules": {},
         }
-        out = Path("/tmp/warm-up")
+        out = TEMPORARY / "warm-up"
         out.mkdir()
         self.run(point, out)
 
@@ -104,6 +126,7 @@ class Lab:
     def run(self, point: dict, out: Path) -> None:
         """Run one point, leaving its raw figures in the folder OUT."""
         self.set_links(point["links"])
+        self.parameters.set(point["modules"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         start_s = (now_s // START_GRID_S + 2) * START_GRID_S
         sinks = [self.start_sink(pair) for pair in {flow["pair"] for flow in point["flows"]}]
@@ -197,7 +220,7 @@ def run_batch(points: list[dict]) -> None:
     (OUT / "up").touch()
     for point in points:
         print(f"lab: point {point['id']}", flush=True)
-        work = Path("/tmp") / point["id"]
+        work = TEMPORARY / point["id"]
         work.mkdir()
         failed = False
         try:

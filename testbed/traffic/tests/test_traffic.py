@@ -29,8 +29,42 @@ BIN = Path(os.environ.get("TRAFFIC_BIN", BUILD))
 PLAIN_BIN = Path(os.environ.get("TRAFFIC_PLAIN_BIN", BUILD))
 WAIT_S = 60
 
-FLOW_COLUMNS = ["time_s", "flow", "algorithm", "ca_state", "cwnd_pkts", "ssthresh_pkts", "srtt_ms", "rttvar_ms", "min_rtt_ms", "rto_ms", "inflight_pkts", "lost_pkts", "retransmits", "timeouts", "bytes_acked", "delivery_rate_mbps", "pacing_rate_mbps", "cc_kind", "cc_bw_mbps", "cc_min_rtt_ms", "cc_pacing_gain", "cc_cwnd_gain", "vegas_rtt_ms", "vegas_minrtt_ms"]
-HOP_COLUMNS = ["time_s", "hop", "sent_pkts", "sent_bytes", "drops", "backlog_pkts", "backlog_bytes", "overlimits"]
+FLOW_COLUMNS = [
+    "time_s",
+    "flow",
+    "algorithm",
+    "ca_state",
+    "cwnd_pkts",
+    "ssthresh_pkts",
+    "srtt_ms",
+    "rttvar_ms",
+    "min_rtt_ms",
+    "rto_ms",
+    "inflight_pkts",
+    "lost_pkts",
+    "retransmits",
+    "timeouts",
+    "bytes_acked",
+    "delivery_rate_mbps",
+    "pacing_rate_mbps",
+    "cc_kind",
+    "cc_bw_mbps",
+    "cc_min_rtt_ms",
+    "cc_pacing_gain",
+    "cc_cwnd_gain",
+    "vegas_rtt_ms",
+    "vegas_minrtt_ms",
+]
+HOP_COLUMNS = [
+    "time_s",
+    "hop",
+    "sent_pkts",
+    "sent_bytes",
+    "drops",
+    "backlog_pkts",
+    "backlog_bytes",
+    "overlimits",
+]
 
 
 def free_port() -> int:

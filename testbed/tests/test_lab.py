@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The lab itself, on a booted lab kernel: repeatable, clean, and honest about what fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import RUN, run_command
+
+from lab import points, scenario
+from lab.backends import virtual
+
+SHORT = ["--set", "run.duration_s=30", "--set", "run.warmup_s=5"]
+# bbr and cdg draw random numbers, the others do not; ours sample clocks
+ALGORITHMS = ("bbr", "cdg", "jtcp", "tabe")
+
+
+def short_points(backend, algorithms=ALGORITHMS, seeds=(1, 2, 3), loss="1,10", **settings):
+    settings = {"run.duration_s": "30", "run.warmup_s": "5", "loss_pct": loss} | settings
+    loaded = scenario.load("demo", settings)
+    return points.expand(loaded, tuple(algorithms), list(seeds), backend.build.key)
+
+
+def raw_bytes(backend, batch, cpu=None) -> dict[str, dict[str, bytes]]:
+    """Run BATCH in one boot; return point id -> file -> bytes, without wall or boot times."""
+    found = {}
+
+    def on_outcome(outcome):
+        assert not outcome.error, f"{outcome.error}\n{outcome.log}"
+        found[outcome.point.id] = {
+            path.name: _without_clock(path) for path in outcome.raw.iterdir()
+        }
+
+    cpu = min(os.sched_getaffinity(0)) if cpu is None else cpu
+    backend.run_batch(list(batch), cpu, on_outcome, threading.Event())
+    return found
+
+
+def _without_clock(path: Path) -> bytes:
+    """A flow's JSON names absolute times since boot; results count from the point's start."""
+    if not path.name.startswith("flow-"):
+        return path.read_bytes()
+    flow = json.loads(path.read_text())
+    start_s = flow["start_s"]
+    for key in ("start_s", "connected_s", "end_s", "completion_time_s"):
+        if flow[key] is not None:
+            flow[key] = round(flow[key] - start_s, 9)
+    return json.dumps(flow).encode()
+
+
+@pytest.fixture(scope="module")
+def in_one_batch(backend):
+    sweep = short_points(backend)
+    return sweep, raw_bytes(backend, sweep)
+
+
+def test_a_point_alone_gives_the_bytes_it_gives_in_a_batch(backend, in_one_batch):
+    """Same bytes first in a boot, last in a boot, and in the middle of another order."""
+    sweep, reference = in_one_batch
+    for point in (sweep[-1], sweep[5]):
+        assert raw_bytes(backend, [point])[point.id] == reference[point.id]
+    assert raw_bytes(backend, sweep[::-1]) == reference
+
+
+def test_three_runs_give_the_same_files_also_with_the_other_core_busy(tmp_path):
+    """results.jsonl and samples/ are the same bytes; wall times are in meta.json alone."""
+    wanted = ["demo", *SHORT, "--algorithms", "bbr,jtcp", "--seed", "3", "--set", "loss_pct=5"]
+    folders = []
+    for name in ("first", "second", "busy"):
+        hogs = []
+        if name == "busy":
+            spin = [sys.executable, "-c", "while True: pass"]
+            hogs = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)]
+        try:
+            done = run_command(*wanted, "--out", str(tmp_path / name))
+        finally:
+            for hog in hogs:
+                hog.kill()
+                hog.wait()
+        assert done.returncode == 0, done.stderr
+        folders.append(tmp_path / name)
+    first, *others = ({p.name: p.read_bytes() for p in _result_files(f)} for f in folders)
+    assert len(first) == 1 + 2 * 2 and all(first.values())
+    for other in others:
+        assert other == first
+
+
+def _result_files(folder: Path):
+    return [folder / "results.jsonl", *(folder / "samples").iterdir()]
+
+
+def test_seeds_and_algorithms_make_a_difference(in_one_batch):
+    """What is compared above is not trivially the same."""
+    sweep, reference = in_one_batch
+    assert len({files["flows.csv"] for files in reference.values()}) == len(sweep)
+
+
+def test_every_drop_has_a_cause(backend):
+    """The wireless hop drops at its loss rate, a queue that has room drops nothing."""
+    settings = {"links.bottleneck.queue_pkts": "1000"}
+    point = short_points(backend, ["reno"], [1], "5", **settings)[0]
+    rows = raw_bytes(backend, [point])[point.id]["hops.csv"].decode().splitlines()
+    last = {row.split(",")[1]: [float(x) for x in row.split(",")[2:]] for row in rows[1:]}
+    sent, _, drops, *_ = last["wireless"]
+    assert abs(drops / (sent + drops) - 0.05) < 4 * (0.05 * 0.95 / (sent + drops)) ** 0.5
+    assert last["bottleneck"][2] == 0
+
+
+def test_no_loss_fills_the_bound_and_overflows_the_queue(backend):
+    """Ten seconds of Reno over a short queue: near the bound, and drops are congestion."""
+    settings = {"links.bottleneck.queue_pkts": "12"}
+    point = short_points(backend, ["reno"], [1], "0", **settings)[0]
+    files = raw_bytes(backend, [point])[point.id]
+    flow = json.loads(files["flow-0.json"])
+    goodput_mbps = flow["bytes_acked"] * 8e-6 / 30
+    assert 0.9 * point.bound_mbps < goodput_mbps <= point.bound_mbps
+    rows = [row.split(",") for row in files["hops.csv"].decode().splitlines()[1:]]
+    drops = [int(row[4]) for row in rows if row[1] == "bottleneck"]
+    assert drops[-1] > 0 and 0 <= drops[-1] - flow["retransmits"] <= 5  # the last: under way
+
+
+def test_a_hanging_point_is_killed_and_the_rest_still_run(backend, monkeypatch):
+    """The point that hangs is reported with its console; those behind it get another boot."""
+    sweep = short_points(backend, ["reno"], [1, 2, 3], "1")
+    real = virtual.wall_limit_s
+    monkeypatch.setattr(
+        virtual, "wall_limit_s", lambda point: -1.0 if point is sweep[1] else real(point)
+    )
+    ended = []
+    backend.run_batch(sweep, 0, lambda o: ended.append((o.point.seed, o.error)), threading.Event())
+    assert [seed for seed, _ in ended] == [1, 2, 3]
+    assert [bool(error) for _, error in ended] == [False, True, False]
+    assert "no end within" in ended[1][1]
+
+
+def test_a_failing_point_is_named_and_the_rest_still_run(tmp_path):
+    """A value that the module refuses fails its own points: exit 1, a log, all other results."""
+    done = run_command(
+        "demo", *SHORT, "--algorithms", "jtcp,reno", "--seed", "1", "--set", "loss_pct=1",
+        "--set", "modules.jtcp.k_percent=0", "--out", str(tmp_path / "out"),
+    )  # fmt: skip
+    assert done.returncode == 1 and "jtcp refuses k_percent = 0" in done.stderr
+    results = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    assert [json.loads(line)["algorithm"] for line in results] == ["reno"]
+    assert len(list((tmp_path / "out" / "logs").iterdir())) == 1
+
+
+def test_module_parameters_act_and_are_taken_back(backend):
+    """k_percent = 1000 makes every loss wireless; the point after it has the default again."""
+    plain = short_points(backend, ["jtcp"], [1], "0")[0]
+    tuned = short_points(backend, ["jtcp"], [1], "0", **{"modules.jtcp.k_percent": "1000"})[0]
+    first = raw_bytes(backend, [plain])
+    both = raw_bytes(backend, [tuned, plain])
+    assert both[plain.id] == first[plain.id] != both[tuned.id]
+
+
+def guests() -> set[str]:
+    """Return the lab's kernels and folders that exist now."""
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    kernels = {line for line in listed.splitlines() if "time-travel=" in line}
+    return kernels | {str(path) for path in virtual.room_for_memory().glob("veno-jitter-*")}
+
+
+def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(tmp_path):
+    """Exit 130, only whole results, no process or folder left; --resume gives the same bytes."""
+    wanted = ["demo", "--set", "run.duration_s=60", "--algorithms", "reno,bbr", "--seeds", "10",
+              "--set", "loss_pct=1,5", "--out"]  # fmt: skip
+    out = tmp_path / "cut"
+    before = guests()
+    sweep = subprocess.Popen(
+        [str(RUN), *wanted, str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    while not len(list(out.glob("points/*.json"))) >= 3 and sweep.poll() is None:
+        time.sleep(0.02)
+    os.killpg(sweep.pid, signal.SIGINT)
+    _, complaint = sweep.communicate(timeout=120)
+    assert sweep.returncode == 130, complaint
+    assert "--resume" in complaint and "Traceback" not in complaint
+    kept = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    assert 3 <= len(kept) < 40 and guests() == before
+    refused = run_command(*wanted, str(out))
+    assert refused.returncode == 2 and "--resume" in refused.stderr
+    assert run_command(*wanted, str(out), "--resume").returncode == 0
+    assert run_command(*wanted, str(tmp_path / "whole")).returncode == 0
+    whole = (tmp_path / "whole" / "results.jsonl").read_bytes()
+    assert (out / "results.jsonl").read_bytes() == whole
+
+
+def test_mininet_runs_unchanged_inside(tmp_path):
+    """A Mininet script that knows nothing of this lab: hosts, a netem link, a transfer."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+from mininet.link import TCLink
+from mininet.net import Mininet
+from mininet.topo import Topo
+
+class Pair(Topo):
+    def build(self):
+        self.addLink(self.addHost("a"), self.addHost("b"), bw=10, delay="20ms")
+
+net = Mininet(topo=Pair(), link=TCLink, controller=None)
+net.start()
+tool = "/run/lab/modules/bin/labflow"
+sink = net["b"].popen([tool, "sink", "--port", "5001", "--ready-fd", "1"], text=True)
+assert sink.stdout.readline() == "ready\\n"
+print(net["a"].cmd(f"{tool} send --connect {net['b'].IP()} --port 5001 --bytes 1000000 --json -"))
+sink.terminate()
+net.stop()
+"""
+    )
+    out = tmp_path / "out"
+    command = f"/usr/bin/python3 {script} | tee $LAB_OUT/log"
+    done = run_command("--exec", command, "--out", str(out), cwd=tmp_path)
+    assert done.returncode == 0 and (out / "log").read_text() in done.stdout
+    flow = next(json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"name"'))
+    assert flow["completed"] and flow["bytes_acked"] == 1_000_000
+    assert 0.84 < flow["end_s"] - flow["start_s"] < 2.0  # virtual: 1 MB at 10 Mb/s, 40 ms
+
+
+def test_exec_passes_the_exit_status_on():
+    assert run_command("--exec", "exit 7").returncode == 7
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="already without root")
+def test_no_root_is_needed_to_run_a_point(backend):
+    """An unprivileged process, with the right to read this checkout and nothing else, runs one."""
+    code = (
+        "import threading;"
+        "from lab import build, points, scenario; from lab.backends.virtual import VirtualBackend;"
+        f"b = VirtualBackend(build.Build(build.Path({str(backend.build.kernel)!r})));"
+        "s = scenario.load('demo', {'run.duration_s': '30', 'run.warmup_s': '5', 'loss_pct': '1'});"
+        "p = points.expand(s, ('jtcp',), [1], b.build.key);"
+        "b.run_batch(p, 0, lambda o: print('ended', o.error or 'well', o.log), threading.Event())"
+    )
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+         "--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search",
+         "--bounding-set=-all,+dac_read_search", sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=300,
+        env={"PYTHONPATH": str(RUN.parent), "PATH": os.environ["PATH"], "HOME": "/nonexistent"},
+    )  # fmt: skip
+    assert "ended well" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A scenario file or --set that makes no sense is refused with one line that names the cure."""
+
+import copy
+import tomllib
+
+import pytest
+
+from lab import points, scenario
+from lab.errors import BadInput
+from lab.links import Link
+
+GOOD = """
+title = "t"
+[links.bottleneck]
+rate_mbps = 2
+queue_pkts = 50
+[links.wireless]
+delay_ms = 45
+loss_pct = 1
+[[flows]]
+name = "tcp"
+[run]
+algorithms = ["jtcp", "reno"]
+duration_s = 20
+seeds = 2
+[axes.loss_pct]
+sets = "links.wireless.loss_pct"
+values = [0, 1]
+[[claims]]
+id = "c"
+text = "c"
+metric = "goodput_mbps"
+algorithm = "jtcp"
+at_least = 1
+"""
+
+
+def source(**changes):
+    """Return GOOD parsed, with dotted keys (__ for .) set to other values."""
+    tree = tomllib.loads(GOOD)
+    for key, value in changes.items():
+        scenario.set_dotted(tree, key.replace("__", "."), value)
+    return tree
+
+
+def test_every_scenario_of_the_project_is_good():
+    assert scenario.list_scenarios()
+    for path in scenario.list_scenarios():
+        loaded = scenario.load(path.stem)
+        assert loaded.id == path.stem and points.expand(
+            loaded, loaded.run.algorithms, [1], lambda algorithms: ""
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"links__wireless__loss_pct": 120}, "at most 100 %"),
+        ({"links__wireless__loss_pct": -1}, "negative"),
+        ({"links__bottleneck__rate_mbps": -2}, "negative"),
+        ({"links__bottleneck__rate_mbps": 0}, "rate_mbps"),
+        ({"links__bottleneck__rate_mbps": "2mbit"}, "must be a float"),
+        ({"links__bottleneck__los_pct": 1}, "did you mean 'loss_pct'"),
+        ({"links__bottleneck__loss_pct": 1}, "cause of a drop"),
+        ({"links__wirelss__loss_pct": 1}, "did you mean 'wireless'"),
+        ({"run__algorithms": ["jtpc"]}, "did you mean 'jtcp'"),
+        ({"run__algorithms": []}, "no algorithm"),
+        ({"run__duration_s": 0}, "duration_s"),
+        ({"run__warmup_s": 20}, "warmup_s"),
+        ({"run__seeds": 0}, "between 1 and"),
+        ({"run__sample_ms": 0}, "sample_ms"),
+        ({"run__keep_samples": "some"}, "first-seed"),
+        ({"flows__0__count": 0}, "between 1 and 100"),
+        ({"flows__0__name": "a:b"}, "letters"),
+        ({"flows__0__start_s": 30}, "within run.duration_s"),
+        ({"flows__0__algorithm": "tahoe"}, "unknown algorithm"),
+        ({"axes__loss_pct__values": [0, 101]}, "at most 100 %"),
+        ({"axes__loss_pct__values": []}, "axes.loss_pct.values"),
+        ({"axes__loss_pct__sets": "links.wireless.lss"}, "lss"),
+        ({"modules": {"reno": {"x": 1}}}, "built into the kernel"),
+        ({"modules": {"jtcp": {"k_percent": "a"}}}, "whole number"),
+        ({"claims__0__metric": "goodput"}, "did you mean 'goodput_"),
+        ({"claims__0__algorithm": "bound"}, "unknown algorithm"),
+        ({"claims__0__where": {"los_pct": 1}}, "did you mean 'loss_pct'"),
+    ],
+)
+def test_nonsense_is_refused(changes, told):
+    tree = source(**{k: v for k, v in changes.items() if k != "modules"})
+    tree |= {k: v for k, v in changes.items() if k == "modules"}
+    with pytest.raises(BadInput) as refusal:
+        scenario.parse("test", tree)
+    assert told in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_a_claim_that_cannot_fail_is_refused():
+    tree = source()
+    del tree["claims"][0]["at_least"]
+    with pytest.raises(BadInput, match="could not fail"):
+        scenario.parse("test", tree)
+
+
+@pytest.mark.parametrize("missing", ["title", "links", "flows", "run"])
+def test_a_missing_section_is_named(missing):
+    tree = source()
+    del tree[missing]
+    with pytest.raises(BadInput, match=f"'{missing}' is missing"):
+        scenario.parse("test", tree)
+
+
+def test_unknown_sections_and_files(tmp_path):
+    with pytest.raises(BadInput, match="did you mean 'links'"):
+        scenario.parse("test", source() | {"link": {}})
+    with pytest.raises(BadInput, match="did you mean 'veno-single'"):
+        scenario.load("veno-singel")
+    with pytest.raises(BadInput, match="no scenario file"):
+        scenario.load(str(tmp_path / "none.toml"))
+    broken = tmp_path / "broken.toml"
+    broken.write_text("title = \n")
+    with pytest.raises(BadInput, match="not valid TOML"):
+        scenario.load(str(broken))
+
+
+def test_set_reaches_axes_and_keys(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(GOOD)
+    settings = {"loss_pct": "2,5", "run.duration_s": "60", "links.reverse_wireless.delay_ms": "7"}
+    loaded = scenario.load(str(path), settings | {"modules.jtcp.k_percent": "75"})
+    assert loaded.axes[0].values == (2.0, 5.0)
+    assert loaded.run.duration_s == 60
+    assert loaded.links["reverse_wireless"] == Link(delay_ms=7)
+    assert loaded.modules == {"jtcp": {"k_percent": 75}}
+    for key in ("loss", "run.durtion_s", "links.wireless.loss_pct", "a.b.c"):
+        with pytest.raises(BadInput):
+            scenario.load(str(path), {key: "1"})
+
+
+def expand(**changes):
+    loaded = scenario.parse("test", source(**changes))
+    return points.expand(loaded, loaded.run.algorithms, [1, 2], lambda names: "-".join(names))
+
+
+def test_points_are_paired_and_named_by_content():
+    sweep = expand()
+    assert len(sweep) == 2 * 2 * 2 and len({point.id for point in sweep}) == 8
+    assert [point.id for point in sweep] == [point.id for point in expand()]
+    by = {(p.axes["loss_pct"], p.algorithm, p.seed): p for p in sweep}
+    for seed in (1, 2):  # every algorithm meets the same losses
+        assert by[1.0, "jtcp", seed].spec["links"] == by[1.0, "reno", seed].spec["links"]
+    seeds = {link["seed"] for p in sweep for link in p.spec["links"].values()}
+    assert len(seeds) == 2 * 4  # each hop and each seed its own
+    changed = expand(run__duration_s=21)
+    assert not {point.id for point in changed} & {point.id for point in sweep}
+
+
+def test_flows_get_pairs_of_their_own():
+    tree = source(flows__0__count=3)
+    tree["flows"].append({"name": "x", "algorithm": "cubic", "start_s": 5, "stop_s": 15})
+    loaded = scenario.parse("test", tree)
+    point = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0]
+    flows = point.spec["flows"]
+    assert [f["name"] for f in flows] == ["tcp1", "tcp2", "tcp3", "x"]
+    assert [f["pair"] for f in flows] == [1, 2, 3, 4] and point.spec["topology"]["pairs"] == 4
+    assert [f["algorithm"] for f in flows] == ["jtcp"] * 3 + ["cubic"]
+    assert flows[3]["start_s"] == 5 and flows[3]["duration_s"] == 10
+
+
+@pytest.mark.parametrize(
+    ("changes", "bound_mbps"),
+    [
+        ({}, 2 * 0.99),
+        ({"links__wireless__rate_mbps": 1}, 1 * 0.99),
+        ({"links__wireless__loss_pct": 100}, 0),
+        ({"links__reverse_wireless__rate_mbps": 0.1}, 2 * 0.99),
+    ],
+)
+def test_the_bound_is_what_the_forward_path_can_carry(changes, bound_mbps):
+    tree = copy.deepcopy(source(**changes))
+    tree.pop("axes")
+    loaded = scenario.parse("test", tree)
+    assert points.bound_mbps(loaded) == pytest.approx(bound_mbps * 1448 / 1514)

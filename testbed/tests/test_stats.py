@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Medians, intervals, fairness, and verdicts on claims."""
+
+import random
+from statistics import median
+
+import pytest
+
+from lab import claims
+from lab.scenario import parse
+from lab.stats import estimate, jain_index
+
+
+@pytest.mark.parametrize(
+    ("n", "low", "high", "coverage"),
+    # order statistics of the 95 % interval for a median, as in published tables (k-th smallest)
+    [(6, 1, 6, 0.969), (8, 1, 8, 0.992), (9, 2, 8, 0.961), (10, 2, 9, 0.979), (20, 6, 15, 0.959)],
+)
+def test_intervals_match_the_published_ranks(n, low, high, coverage):
+    values = list(range(1, n + 1))
+    random.Random(1).shuffle(values)
+    result = estimate(values)
+    assert (result.low, result.high) == (low, high)
+    assert result.median == median(values) and result.coverage == pytest.approx(coverage, abs=1e-3)
+
+
+def test_few_values_give_their_range_and_say_so():
+    result = estimate([3.0, 1.0, 2.0])
+    assert (result.low, result.high) == (1.0, 3.0) and result.coverage == 0.75
+    assert estimate([2.0]).coverage == 0.0
+    with pytest.raises(ValueError, match="no values"):
+        estimate([])
+
+
+def test_the_interval_covers_as_often_as_it_says():
+    draw = random.Random(7)
+    hits = 0
+    for _ in range(2000):
+        result = estimate([draw.expovariate(1) for _ in range(10)])
+        hits += result.low <= 0.6931 <= result.high
+    assert 0.965 <= hits / 2000 <= 0.99  # 0.979 less and more three standard errors
+
+
+def test_jain_index():
+    assert jain_index([1, 1, 1]) == pytest.approx(1)
+    assert jain_index([5, 0, 0, 0]) == pytest.approx(0.25)
+    assert jain_index([0, 0]) == 1
+
+
+def result(algorithm, seed, goodput):
+    return {"algorithm": algorithm, "seed": seed, "axes": {"loss_pct": 1.0},
+            "goodput_mbps": goodput, "bound_mbps": 2.0}  # fmt: skip
+
+
+def verdict(mine, theirs=None, **claim):
+    tree = {
+        "title": "t",
+        "links": {"bottleneck": {"rate_mbps": 2}, "wireless": {"loss_pct": 1}},
+        "flows": [{"name": "tcp"}],
+        "run": {"algorithms": ["jtcp"], "duration_s": 9},
+        "axes": {"loss_pct": {"sets": "links.wireless.loss_pct", "values": [1]}},
+        "claims": [{"id": "c", "text": "c", "metric": "goodput_mbps", "algorithm": "jtcp"} | claim],
+    }
+    results = [result("jtcp", i, value) for i, value in enumerate(mine)]
+    results += [result("reno", i, value) for i, value in enumerate(theirs or [])]
+    return claims.judge(parse("t", tree), results)[0]
+
+
+SIX = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
+
+
+def test_claims_hold_fail_or_stay_open():
+    assert verdict(SIX, at_least=0.9).verdict == "holds"
+    assert verdict(SIX, at_least=1.6).verdict == "does not hold"
+    assert verdict(SIX, at_least=1.25).verdict == "undecided"
+    assert verdict(SIX, at_most=1.5, at_least=1.0).verdict == "holds"
+    assert verdict(SIX, at_least=1, where={"loss_pct": 1}).value.n == 6
+    assert verdict(SIX, at_least=1, where={"loss_pct": 2}).verdict == "not measured"
+
+
+def test_ratios_are_taken_seed_by_seed():
+    twice = verdict(SIX, [value / 2 for value in SIX], against="reno", at_least=2, at_most=2)
+    assert twice.verdict == "holds" and twice.value.low == twice.value.high == 2
+    assert verdict(SIX, SIX[:2], against="reno", at_least=1).value.n == 2
+    assert verdict(SIX, against="bound", at_most=0.75).value.high == 0.75
+    assert verdict(SIX, against="reno", at_least=1).verdict == "not measured"
