@@ -244,3 +244,4 @@ module_exit(jtcp_unregister);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("JTCP: jitter-based congestion control");
+MODULE_VERSION("0.1");

@@ -149,3 +149,4 @@ module_exit(tcp_tabe_unregister);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("TABE: time-stamp-based available bandwidth estimation");
+MODULE_VERSION("0.1");

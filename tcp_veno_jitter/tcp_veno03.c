@@ -198,3 +198,4 @@ module_exit(veno03_unregister);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("TCP Veno as published in 2003");
+MODULE_VERSION("0.1");
