@@ -1,0 +1,696 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the modules claim, tested inside the lab kernel: guest_modules.py MODULE prints TAP.
+
+test_modules.py starts it and reads CLAIMS. Standard library only. All times are virtual.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path as File
+
+import guest_net as net
+from guest_net import Flow, Path, inside, run_cmd, write_file
+
+ALL = ("jtcp", "veno03", "tabe")
+# parameter -> (smallest, default, largest)
+PARAMETERS = {
+    "jtcp": {"k_percent": (1, 50, 1000), "m": (1, 1, 16), "alpha_percent": (0, 5, 100)},
+    "veno03": {"beta_pkts": (1, 3, 1000), "keep_percent": (50, 80, 100)},
+    "tabe": {"ocwnd_srtt": (0, 0, 1)},
+}
+CYCLES = 20
+SWITCHES = 120
+KERNEL_TROUBLE = r"WARNING|BUG|Oops|Call Trace|refcount|UBSAN|KASAN|suspicious RCU|stack-protector"
+SLOW_MBPS = 10  # a bottleneck that one flow fills
+NOBODY = 65534
+LIGHT_S = 0.5  # in congestion avoidance until the window is about 50 packets
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    check: Callable[[str], None]
+    algorithms: tuple[str, ...]
+
+
+CLAIMS: list[Claim] = []
+
+
+def claim(text: str, *algorithms: str):
+    """Register a function that raises if TEXT does not hold for one of ALGORITHMS."""
+
+    def register(check):
+        CLAIMS.append(Claim(text, check, algorithms or ALL))
+        return check
+
+    return register
+
+
+# --- helpers -----------------------------------------------------------------
+
+
+def load(name: str, *parameters: str) -> None:
+    run_cmd("modprobe", "-d", "/run/lab/modules", f"tcp_{name}", *parameters)
+
+
+def unload(name: str) -> None:
+    run_cmd("rmmod", f"tcp_{name}")
+
+
+def reload(name: str) -> None:
+    """Load afresh: default parameters, no flags left from being used."""
+    unload(name)
+    load(name)
+
+
+def is_listed(name: str) -> bool:
+    path = File("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    return name in path.read_text().split()
+
+
+def users(name: str) -> int:
+    return int(File(f"/sys/module/tcp_{name}/refcnt").read_text())
+
+
+def assert_busy(name: str) -> None:
+    """rmmod is refused and nothing has changed."""
+    try:
+        unload(name)
+    except RuntimeError as error:
+        assert "in use" in str(error), error
+    else:
+        raise AssertionError("a module that is in use was unloaded")
+    assert users(name) >= 1 and is_listed(name)
+
+
+def refusal(action: Callable[[], None]) -> int:
+    """Return the errno that ACTION fails with, 0 if it does not."""
+    try:
+        action()
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+def wait_unused(name: str) -> None:
+    """Network namespaces are cleaned up some time after they are deleted."""
+    for _ in range(100):
+        if not users(name):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{users(name)} users are left")
+
+
+def near(value: float, wanted: float, by: float) -> None:
+    assert abs(value - wanted) <= by, f"{value}, not {wanted} +- {by}"
+
+
+@contextlib.contextmanager
+def pair():
+    """Two connected TCP sockets over loopback, made with what the system selects."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        server, _ = listener.accept()
+    try:
+        yield client, server
+    finally:
+        net.abort(client, server)
+
+
+@contextlib.contextmanager
+def steady(name: str, seconds: float = 2.0):
+    """A flow of NAME in congestion avoidance, far below what the path carries.
+
+    Reno takes it there by a loss on the way up, so that every algorithm starts alike.
+    """
+    with Flow("reno") as flow:
+        time.sleep(0.11)
+        flow.drop_one()
+        flow.wait_for(lambda now: now.ca_state == net.OPEN)
+        net.set_algorithm(flow.sock, name)
+        time.sleep(seconds)
+        assert flow.info().ca_state == net.OPEN
+        assert flow.info().ssthresh_pkts < flow.info().cwnd_pkts
+        yield flow
+
+
+def queue_drops(flow: Flow, duration_s: float) -> list[tuple]:
+    """Return the states around the start of each fast recovery."""
+    return [
+        (before, now)
+        for before, now in flow.samples(duration_s, 0.005)
+        if before.ca_state < net.RECOVERY and now.ca_state == net.RECOVERY
+    ]
+
+
+# --- the module as a module --------------------------------------------------
+
+
+@claim("loads and unloads 20 times")
+def check_cycles(name):
+    assert is_listed(name), "the lab did not load it"
+    for _ in range(CYCLES):
+        unload(name)
+        assert not is_listed(name)
+        load(name)
+        assert is_listed(name) and users(name) == 0
+
+
+@claim("cannot be unloaded while a socket uses it, and can at once when that is closed")
+def check_busy_socket(name):
+    with pair() as (client, _):
+        net.set_algorithm(client, name)
+        assert users(name) == 1
+        assert_busy(name)
+        client.sendall(b"still alive")
+    assert users(name) == 0
+    reload(name)
+
+
+@claim("cannot be unloaded while data flows, and can at once after")
+def check_busy_flow(name):
+    with Path() as path:
+        with Flow(name) as flow:
+            time.sleep(1)
+            before = flow.info().bytes_acked
+            assert_busy(name)
+            time.sleep(1)
+            assert flow.info().bytes_acked > before
+        assert path and users(name) == 0
+        reload(name)
+
+
+@claim("cannot be unloaded while it is the system's default")
+def check_busy_default(name):
+    path = "/proc/sys/net/ipv4/tcp_congestion_control"
+    default = File(path).read_text().strip()
+    write_file(path, name)
+    try:
+        assert_busy(name)
+    finally:
+        write_file(path, default)
+    assert users(name) == 0
+    reload(name)
+
+
+@claim("setsockopt selects it, and another again")
+def check_setsockopt(name):
+    with pair() as (client, server):
+        for wanted in (name, "cubic", name):
+            net.set_algorithm(client, wanted)
+            assert net.algorithm_of(client) == wanted
+        assert net.algorithm_of(server) == "cubic", "only one end was asked to change"
+
+
+@claim("the sysctl selects it for new sockets, both ends")
+def check_sysctl(name):
+    path = "/proc/sys/net/ipv4/tcp_congestion_control"
+    default = File(path).read_text().strip()
+    with pair() as (old, _):
+        write_file(path, name)
+        try:
+            with pair() as ends:
+                assert [net.algorithm_of(end) for end in ends] == [name, name]
+            assert net.algorithm_of(old) == default
+        finally:
+            write_file(path, default)
+    with pair() as (client, _):
+        assert net.algorithm_of(client) == default
+
+
+@claim("a route selects it, and no longer once it is unloaded")
+def check_route(name):
+    route = ["127.0.0.9/32", "dev", "lo", "table", "local"]
+    run_cmd("ip", "route", "replace", "local", *route, "congctl", name)
+    try:
+        with socket.create_server(("127.0.0.9", 0)) as listener:
+            for wanted in (name, "cubic"):
+                with socket.create_connection(listener.getsockname()) as client:
+                    server, _ = listener.accept()
+                    found = net.algorithm_of(client)
+                    net.abort(server)
+                assert found == wanted, found
+                if wanted == name:
+                    unload(name)
+    finally:
+        run_cmd("ip", "route", "del", "local", *route)
+        load(name)
+
+
+def errno_as_nobody(action: Callable[[], None]) -> int:
+    """Return refusal(action) of a process without any privilege."""
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            os.setgroups([])
+            os.setuid(NOBODY)
+            os._exit(refusal(action))
+        os._exit(255)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@claim("is for the administrator alone until the sysctl allows it to all")
+def check_restricted(name):
+    reload(name)
+    path = File("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+    allowed = path.read_text().strip()
+    with pair() as (client, _), Path():
+
+        def by_socket():
+            net.set_algorithm(client, name)
+
+        def by_namespace():
+            Path.sysctl("a", "tcp_congestion_control", name)
+
+        assert errno_as_nobody(by_socket) == errno.EPERM
+        assert refusal(by_namespace) == errno.EPERM
+        assert net.algorithm_of(client) == "cubic"
+        write_file(str(path), f"{allowed} {name}")
+        try:
+            assert errno_as_nobody(by_socket) == 0
+            assert refusal(by_namespace) == 0
+            assert net.algorithm_of(client) == name
+        finally:
+            write_file(str(path), allowed)
+    wait_unused(name)
+    reload(name)
+
+
+# --- parameters --------------------------------------------------------------
+
+
+@claim("has the documented parameters with the documented defaults")
+def check_defaults(name):
+    reload(name)
+    folder = File(f"/sys/module/tcp_{name}/parameters")
+    found = {path.name: int(path.read_text()) for path in folder.iterdir()}
+    assert found == {key: default for key, (_, default, _) in PARAMETERS[name].items()}, found
+    for path in folder.iterdir():
+        assert path.stat().st_mode & 0o777 == 0o644, "only root may change it"
+
+
+@claim("takes every value in a parameter's range and refuses the others, keeping the value")
+def check_ranges(name):
+    for key, (smallest, default, largest) in PARAMETERS[name].items():
+        path = f"/sys/module/tcp_{name}/parameters/{key}"
+        for value in (smallest, largest, (smallest + largest) // 2):
+            write_file(path, value)
+            assert int(File(path).read_text()) == value
+            for bad in (smallest - 1, largest + 1, -1, 2**32 - 1, "x", "1.5", "", "1 2"):
+                assert refusal(lambda: write_file(path, bad)) == errno.EINVAL or bad == "", bad  # noqa: B023
+                assert int(File(path).read_text()) == value, bad
+            for wide in (2**32, 2**32 + smallest, 10**30):
+                refused = refusal(lambda: write_file(path, wide))  # noqa: B023
+                assert refused in (errno.EINVAL, errno.ERANGE), wide
+                assert int(File(path).read_text()) == value, wide
+        write_file(path, default)
+
+
+@claim("is loaded with a parameter in range, and not at all with one out of range")
+def check_load_parameters(name):
+    unload(name)
+    for key, (smallest, _, largest) in PARAMETERS[name].items():
+        for bad in (smallest - 1, largest + 1):
+            try:
+                load(name, f"{key}={bad}")
+            except RuntimeError:
+                assert not is_listed(name)
+            else:
+                raise AssertionError(f"loaded with {key}={bad}")
+        load(name, f"{key}={largest}")
+        assert int(File(f"/sys/module/tcp_{name}/parameters/{key}").read_text()) == largest
+        unload(name)
+    load(name)
+
+
+# --- losses that are not congestion ------------------------------------------
+
+
+@claim("a random loss: the window stays, within a packet, where Reno halves", "jtcp")
+def check_jtcp_random(name):
+    with Path():
+        with steady(name) as flow:
+            before, now = flow.drop_one()
+            near(now.ssthresh_pkts, before.cwnd_pkts, 1)
+            _, after = flow.wait_for(lambda now: now.ca_state == net.OPEN)
+            near(after.cwnd_pkts, before.cwnd_pkts, 1)
+            assert after.retransmits == before.retransmits + 1
+        with steady("reno") as flow:
+            before, now = flow.drop_one()
+            near(now.ssthresh_pkts, before.cwnd_pkts / 2, 1)
+
+
+@claim("a loss before the ratio is known, in the first slow start, is congestion", "jtcp")
+def check_jtcp_unknown(name):
+    with Path(delay_ms=100), Flow(name) as flow:
+        time.sleep(0.45)
+        before, now = flow.drop_one()
+        assert before.ssthresh_pkts > before.cwnd_pkts, "not in slow start"
+        assert now.ssthresh_pkts < 0.7 * before.cwnd_pkts, (before, now)
+
+
+@claim("a random loss in a later slow start: the threshold is given back", "jtcp")
+def check_jtcp_slow_start(name):
+    with Path(), steady(name, LIGHT_S) as flow:
+        with flow.pause():
+            time.sleep(1)
+        before, now = flow.drop_one()
+        assert before.ssthresh_pkts > before.cwnd_pkts, "not in slow start"
+        assert now.ssthresh_pkts <= before.cwnd_pkts * 2
+        _, after = flow.wait_for(lambda now: now.ca_state == net.OPEN)
+        assert after.ssthresh_pkts >= before.ssthresh_pkts, (before, now, after)
+
+
+@claim("a random loss: 4/5 of the window is left, or what keep_percent says", "veno03")
+def check_veno03_random(name):
+    parameter = f"/sys/module/tcp_{name}/parameters/keep_percent"
+    with Path():
+        for percent in (80, 60):
+            write_file(parameter, percent)
+            with steady(name) as flow:
+                before, now = flow.drop_one()
+                near(now.ssthresh_pkts, before.cwnd_pkts * percent / 100, 1)
+                _, after = flow.wait_for(lambda now: now.ca_state == net.OPEN)
+                near(after.cwnd_pkts, now.ssthresh_pkts, 1)
+    write_file(parameter, 80)
+
+
+@claim("a random loss: the window stays at what was delivered, at least 3/4", "tabe")
+def check_tabe_random(name):
+    with Path(), steady(name) as flow:
+        before, now = flow.drop_one()
+        assert before.cwnd_pkts * 3 / 4 <= now.ssthresh_pkts <= before.cwnd_pkts + 1, (before, now)
+        _, after = flow.wait_for(lambda now: now.ca_state == net.OPEN)
+        near(after.cwnd_pkts, now.ssthresh_pkts, 1)
+
+
+@claim("a random loss without time stamps is known as random all the same", "jtcp", "veno03")
+def check_no_timestamps_random(name):
+    with Path(tcp_timestamps=0), steady(name) as flow:
+        assert not flow.info().options & net.TIMESTAMPS
+        before, now = flow.drop_one()
+        near(now.ssthresh_pkts, before.cwnd_pkts * (1 if name == "jtcp" else 0.8), 1)
+
+
+# --- losses that are congestion ----------------------------------------------
+
+
+@claim("a drop of a full queue halves the window, once slow start is over", "jtcp", "veno03")
+def check_queue_halves(name):
+    with Path(SLOW_MBPS, queue_pkts=40), Flow(name) as flow:
+        # what slow start left behind: a draining queue, which jtcp takes for an idle path
+        drops = queue_drops(flow, 40)[3 if name == "jtcp" else 1 :]
+        assert len(drops) >= 4, f"only {len(drops)} drops"
+        for before, now in drops:
+            near(now.ssthresh_pkts, before.cwnd_pkts / 2, 1)
+
+
+@claim("a drop of a full queue leaves a window that fits the path", "tabe")
+def check_tabe_queue(name):
+    with Path(SLOW_MBPS, queue_pkts=40) as path, Flow(name) as flow:
+        drops = queue_drops(flow, 30)[1:]  # without the one in slow start
+        assert len(drops) >= 4, f"only {len(drops)} drops"
+        for before, now in drops:
+            assert before.cwnd_pkts > 1.5 * path.bdp_pkts(), "the queue was not full"
+            near(now.ssthresh_pkts, path.bdp_pkts(), 0.1 * path.bdp_pkts())
+
+
+@claim("ocwnd_srtt = 1 counts the queue as part of the path", "tabe")
+def check_tabe_srtt(name):
+    parameter = f"/sys/module/tcp_{name}/parameters/ocwnd_srtt"
+    write_file(parameter, 1)
+    try:
+        with Path(SLOW_MBPS, queue_pkts=40), Flow(name) as flow:
+            for before, now in queue_drops(flow, 20)[1:]:
+                near(now.ssthresh_pkts, before.cwnd_pkts, 0.1 * before.cwnd_pkts)
+    finally:
+        write_file(parameter, 0)
+
+
+def one_mark(path: Path, flow: Flow) -> tuple:
+    """Mark what passes for 5 ms; return the states around the answer and at its end."""
+    path.shape("loss", "100%", "ecn")
+    time.sleep(0.005)
+    path.shape("loss", "0%")
+    before, now = flow.wait_for(lambda now: now.ca_state == net.CWR)
+    _, after = flow.wait_for(lambda now: now.ca_state == net.OPEN)
+    assert after.options & net.ECN
+    assert after.delivered_ce_pkts > before.delivered_ce_pkts
+    assert after.retransmits == before.retransmits, "a mark is not a loss"
+    return before, now, after
+
+
+@claim("a CE mark on an empty path is congestion all the same: half", "jtcp", "veno03")
+def check_mark(name):
+    with Path(tcp_ecn=1) as path, steady(name) as flow:
+        before, now, after = one_mark(path, flow)
+        near(now.ssthresh_pkts, before.cwnd_pkts / 2, 1)
+        near(after.cwnd_pkts, before.cwnd_pkts / 2, 2)
+
+
+@claim("a CE mark while a queue stands leaves a window that fits the path", "tabe")
+def check_tabe_mark(name):
+    with Path(SLOW_MBPS, queue_pkts=200, tcp_ecn=1) as path, steady(name, 5) as flow:
+        before, now, after = one_mark(path, flow)
+        assert before.cwnd_pkts > 1.5 * path.bdp_pkts(), "no queue stands"
+        near(now.ssthresh_pkts, path.bdp_pkts(), 0.1 * path.bdp_pkts())
+        near(after.cwnd_pkts, now.ssthresh_pkts, 2)
+
+
+@claim("with 2 % of the packets marked, nothing is lost and the window is kept down")
+def check_marks(name):
+    with Path(SLOW_MBPS, tcp_ecn=1) as path, Flow(name) as flow:
+        path.shape("loss", "2%", "ecn")
+        peaks = [now.cwnd_pkts for _, now in flow.samples(10, 0.01)]
+        info = flow.info()
+        assert info.retransmits == 0 and info.delivered_ce_pkts > 10, info
+        assert max(peaks[200:]) < path.bdp_pkts() + 40, max(peaks[200:])
+
+
+# --- timeouts ----------------------------------------------------------------
+
+
+def timeout(flow: Flow) -> tuple:
+    """Lose all until a timeout; return the states around it."""
+    with flow.outage():
+        return flow.wait_for(lambda now: now.ca_state == net.LOSS)
+
+
+@claim("a timeout that is not congestion: half, without slow start; the next from 1", "jtcp")
+def check_jtcp_timeout(name):
+    with Path(), steady(name, LIGHT_S) as flow:
+        with flow.outage():
+            before, now = flow.wait_for(lambda now: now.ca_state == net.LOSS)
+            near(now.ssthresh_pkts, before.cwnd_pkts / 2, 1)
+            near(now.cwnd_pkts, now.ssthresh_pkts, 0)
+            _, again = flow.wait_for(lambda i: i.cwnd_pkts < now.cwnd_pkts)
+            assert again.cwnd_pkts == 1 and again.ca_state == net.LOSS, again
+        flow.wait_for(lambda now: now.ca_state == net.OPEN)
+
+
+@claim("a timeout that is congestion: slow start from 1", "jtcp")
+def check_jtcp_congestion_timeout(name):
+    with Path(SLOW_MBPS, queue_pkts=300), steady(name, 4) as flow:
+        before, now = timeout(flow)
+        near(now.ssthresh_pkts, before.cwnd_pkts / 2, 1)
+        assert now.cwnd_pkts == 1, now
+        flow.wait_for(lambda now: now.ca_state == net.OPEN)
+
+
+@claim("a timeout: half, slow start from 1, also without a queue", "veno03")
+def check_veno03_timeout(name):
+    with Path(), steady(name) as flow:
+        before, now = timeout(flow)
+        near(now.ssthresh_pkts, before.cwnd_pkts / 2, 1)
+        assert now.cwnd_pkts == 1, now
+        flow.wait_for(lambda now: now.ca_state == net.OPEN)
+
+
+@claim("a timeout: ssthresh is below what the path holds, slow start from 1", "tabe")
+def check_tabe_timeout(name):
+    with Path(SLOW_MBPS, queue_pkts=300) as path, steady(name, 4) as flow:
+        before, now = timeout(flow)
+        assert before.cwnd_pkts > 1.3 * path.bdp_pkts(), "no queue stands"
+        # the last ACK may be a delayed one: a segment that seems to have come 40 ms late
+        share = now.ssthresh_pkts / path.bdp_pkts()
+        assert 0.65 < share < 1.1, (share, before)
+        assert now.cwnd_pkts == 1, now
+        flow.wait_for(lambda now: now.ca_state == net.OPEN)
+
+
+@claim("a timeout that was none, but a delay, is undone")
+def check_undo(name):
+    with Path() as path, steady(name) as flow:
+        path.set_delay(600)
+        before, now = flow.wait_for(lambda now: now.ca_state == net.LOSS)
+        assert now.cwnd_pkts < before.cwnd_pkts
+        _, after = flow.wait_for(lambda now: now.ca_state == net.OPEN)
+        assert after.cwnd_pkts >= before.cwnd_pkts, (before, after)
+
+
+# --- growth ------------------------------------------------------------------
+
+
+def growth(flow: Flow, duration_s: float) -> tuple[int, float]:
+    """Return by how many packets the window grew, and how many round trips went by."""
+    first, round_trips = flow.info(), 0.0
+    start_s = time.monotonic()
+    for before, now in flow.samples(duration_s, 0.005):
+        assert now.ca_state == net.OPEN
+        now_s = time.monotonic()
+        round_trips += (now_s - start_s) / (before.srtt_us / 1e6)
+        start_s = now_s
+    return now.cwnd_pkts - first.cwnd_pkts, round_trips
+
+
+@claim("without a queue the window grows by one packet in a round trip")
+def check_growth(name):
+    with Path(), steady(name, 0.5) as flow:
+        grown, round_trips = growth(flow, 2)
+        near(grown, round_trips, 2)
+
+
+@claim("with a queue it grows by one in two round trips (veno03) or one (the others)")
+def check_queue_growth(name):
+    with Path(SLOW_MBPS, queue_pkts=300), steady(name, 3) as flow:
+        grown, round_trips = growth(flow, 4)
+        near(grown, round_trips / (2 if name == "veno03" else 1), 2)
+
+
+def app_limited_windows(name: str) -> list[int]:
+    """Return the window over time of a flow that sends 4, then 12 packets a round trip."""
+    windows = []
+    with Path(), Flow(name, bulk=False) as flow:
+        for used_pkts in (4, 12):
+            for _ in range(60):
+                flow.sock.sendall(bytes(1448 * used_pkts))
+                time.sleep(0.06)
+                windows.append(flow.info().cwnd_pkts)
+    return windows
+
+
+@claim("a flow that the application limits does not grow beyond what it uses, just as Reno")
+def check_app_limited(name):
+    windows = app_limited_windows(name)
+    assert max(windows[:60]) == 10, "beyond the initial window"
+    assert 10 < max(windows) <= 3 * 12, windows
+    assert windows == app_limited_windows("reno")
+
+
+@claim("an idle flow keeps no larger window, and the pause is not taken for congestion")
+def check_idle(name):
+    with Path() as path, steady(name) as flow:
+        path.sysctl("a", "tcp_slow_start_after_idle", 0)
+        before = flow.info().cwnd_pkts
+        bandwidth_bps = flow.cc_info()["bw_bps"]
+        with flow.pause():
+            time.sleep(10)
+            near(flow.info().cwnd_pkts, before, 4)
+        time.sleep(0.5)
+        if name == "tabe":
+            near(flow.cc_info()["bw_bps"], bandwidth_bps, 0.35 * bandwidth_bps)
+        before, now = flow.drop_one()
+        share = {"jtcp": 1.0, "veno03": 0.8, "tabe": 0.9}[name]
+        margin = before.cwnd_pkts / 5 if name == "tabe" else 1
+        near(now.ssthresh_pkts, before.cwnd_pkts * share, margin)
+
+
+# --- what can be seen --------------------------------------------------------
+
+
+def ss_numbers() -> dict[str, float]:
+    """Return what ss prints of the only flow in a: bit/s, ms."""
+    with inside("a"):
+        text = run_cmd("ss", "-tinH", "dport", "=", f":{net.PORT}")
+    block = re.search(r"bbr:\(bw:([\d.]+)([KMG]?)bps,mrtt:([\d.]+)(?:,|\))", text)
+    assert block, text
+    scale = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[block[2]]
+    return {"bw_bps": float(block[1]) * scale, "mrtt_ms": float(block[3])}
+
+
+@claim("ss -ti shows the base round trip time, and tabe's bandwidth, near the path's")
+def check_ss(name):
+    with Path(SLOW_MBPS, queue_pkts=40) as path, Flow(name) as flow:
+        time.sleep(10)
+        flow.wait_for(lambda now: now.ca_state == net.OPEN)
+        shown = ss_numbers()
+        floor_ms = 2 * path.delay_ms
+        assert floor_ms <= shown["mrtt_ms"] <= floor_ms + (20 if name == "veno03" else 3), shown
+        if name == "tabe":
+            near(shown["bw_bps"], SLOW_MBPS * 1e6, 0.1 * SLOW_MBPS * 1e6)
+        else:
+            assert shown["bw_bps"] == 0
+
+
+@claim("without time stamps it fills the path")
+def check_no_timestamps(name):
+    with Path(SLOW_MBPS, queue_pkts=60, tcp_timestamps=0), Flow(name) as flow:
+        time.sleep(10)
+        start = flow.info()
+        time.sleep(20)
+        end = flow.info()
+        assert not end.options & net.TIMESTAMPS
+        goodput_bps = (end.bytes_acked - start.bytes_acked) * 8 / 20
+        most_bps = SLOW_MBPS * 1e6 * end.mss_bytes / (net.MTU_BYTES + 14)
+        assert 0.95 * most_bps < goodput_bps <= 1.01 * most_bps, goodput_bps
+        if name == "tabe":
+            near(flow.cc_info()["bw_bps"], most_bps, 0.1 * most_bps)
+
+
+@claim("120 switches in mid-flow, also in recovery, between it and others on a lossy path")
+def check_switches(name):
+    others = [other for other in (*ALL, "cubic", "bbr") if other != name]
+    states, acked = [], 0
+    with Path(20) as path, Flow(name) as flow:
+        path.shape("loss", "3%")
+        for i in range(SWITCHES):
+            time.sleep(0.030 + 0.007 * (i % 5))
+            states.append(flow.info().ca_state)
+            wanted = others[i // 2 % len(others)] if i % 2 == 0 else name
+            net.set_algorithm(flow.sock, wanted)
+            assert net.algorithm_of(flow.sock) == wanted
+            if wanted in ALL:
+                assert flow.cc_info()["bw_bps"] == 0, "the state of the algorithm before"
+            if i % 20 == 19:
+                assert flow.info().bytes_acked > acked, "no progress"
+                acked = flow.info().bytes_acked
+        assert states.count(net.RECOVERY) >= 10 and states.count(net.OPEN) >= 10, states
+        path.shape("loss", "0%")
+        flow.wait_for(lambda now: now.bytes_acked > acked + 10**6)
+        assert users(name) == 1
+    assert [users(other) for other in ALL] == [0, 0, 0]
+
+
+@claim("the kernel log holds no complaint at the end")
+def check_log(_name):
+    log = run_cmd("dmesg")
+    assert log.strip(), "there is no kernel log"
+    found = [line for line in log.splitlines() if re.search(KERNEL_TROUBLE, line)]
+    assert not found, "\n".join(found)
+
+
+def main(name: str) -> int:
+    failed = 0
+    for entry in CLAIMS:
+        if name not in entry.algorithms:
+            continue
+        try:
+            entry.check(name)
+            print(f"ok - {entry.text}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"not ok - {entry.text}", flush=True)
+            print("# " + traceback.format_exc().replace("\n", "\n# "), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

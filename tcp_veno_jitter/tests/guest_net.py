@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A path and flows over it, inside the lab kernel. Standard library only.
+
+    a (10.0.1.2) --- r ==rate, queue==> s ==delay==> b (10.0.2.2)
+                 <==delay==
+
+Loss is exact, not random: a filter on the receiving socket refuses the segments it is told to,
+so the sender sees what it would see if the network had dropped them.
+"""
+
+import contextlib
+import ctypes
+import os
+import socket
+import struct
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNET = 0x40000000
+RECEIVER = "10.0.2.2"
+PORT = 5001
+NAMESPACES = "arsb"
+MTU_BYTES = 1500
+
+# linux/tcp.h, asm-generic/socket.h; Python 3.11 does not know them
+TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ, TCP_CC_INFO = 19, 20, 21, 26
+TCP_RECV_QUEUE, TCP_REPAIR_OFF_NO_WP = 1, -1
+SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27
+OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)  # enum tcp_ca_state
+TIMESTAMPS, ECN = 0x1, 0x8  # tcpi_options
+# struct tcp_info up to tcpi_snd_wnd
+TCP_INFO = struct.Struct("=8B24I4Q6I4Q2I2Q4I")
+CC_INFO = struct.Struct("=5I")  # struct tcp_bbr_info
+GAIN_ONE = 256
+
+
+def run_cmd(*command: str, **options) -> str:
+    """Run a command and return its standard output; RuntimeError with its complaint."""
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+def write_file(path: str, value) -> None:
+    """Write VALUE in one call, as a file of /proc or /sys wants it; OSError if refused."""
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, str(value).encode())
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def inside(namespace: str):
+    """Within the block, this thread is in the named network namespace."""
+    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{namespace}") as target:
+        _setns(target.fileno())
+        try:
+            yield
+        finally:
+            _setns(home.fileno())
+
+
+def _setns(fd: int) -> None:
+    if LIBC.setns(fd, CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+class Path:
+    """The network above, in four namespaces that go with it. SYSCTLS: of a and b, net.ipv4."""
+
+    def __init__(self, rate_mbps=1000, delay_ms=25, queue_pkts=1000, **sysctls):
+        self.rate_mbps, self.delay_ms, self.queue_pkts = rate_mbps, delay_ms, queue_pkts
+        self.sysctls = {"tcp_no_metrics_save": 1} | sysctls
+
+    def __enter__(self):
+        for name in NAMESPACES:
+            run_cmd("ip", "netns", "add", name)
+        for left, right, subnet in (("a", "r", 1), ("r", "s", 3), ("s", "b", 2)):
+            self._wire(left, right, f"10.0.{subnet}.1", f"10.0.{subnet}.2")
+        for name, route in (
+            ("a", "10.0.2.0/24 via 10.0.1.2"),
+            ("r", "10.0.2.0/24 via 10.0.3.2"),
+            ("s", "10.0.1.0/24 via 10.0.3.1"),
+            ("b", "10.0.1.0/24 via 10.0.2.1"),
+        ):
+            run_cmd("ip", "-n", name, "route", "add", *route.split())
+        for name in "rs":
+            self.sysctl(name, "ip_forward", 1)
+        for name in "ab":
+            for key, value in self.sysctls.items():
+                self.sysctl(name, key, value)
+        self.shape(action="add")
+        self.set_delay(self.delay_ms, action="add")
+        return self
+
+    def __exit__(self, *_exc):
+        for name in NAMESPACES:
+            run_cmd("ip", "netns", "del", name)
+
+    def _wire(self, left: str, right: str, left_ip: str, right_ip: str) -> None:
+        run_cmd("ip", "link", "add", f"to-{right}", "netns", left, "type", "veth",
+                "peer", "name", f"to-{left}", "netns", right)  # fmt: skip
+        for name, dev, ip in ((left, f"to-{right}", left_ip), (right, f"to-{left}", right_ip)):
+            run_cmd("ip", "-n", name, "-batch", "-", input=(
+                f"link set lo up\naddr add {ip}/24 dev {dev}\nlink set {dev} up\n"))  # fmt: skip
+        if left == "a":  # a packet is a segment
+            run_cmd("ethtool", "-K", "to-r", "tso", "off", "gso", "off",
+                    preexec_fn=lambda: _enter("a"))  # fmt: skip
+
+    @staticmethod
+    def sysctl(namespace: str, key: str, value) -> None:
+        with inside(namespace):
+            write_file(f"/proc/sys/net/ipv4/{key}", value)
+
+    def shape(self, *extra: str, action: str = "change") -> None:
+        """Set the bottleneck; EXTRA are netem's words, such as loss 2%."""
+        run_cmd("tc", "-n", "r", "qdisc", action, "dev", "to-s", "root", "netem",
+                "limit", str(self.queue_pkts), *extra, "rate", f"{self.rate_mbps}mbit")  # fmt: skip
+
+    def set_delay(self, forward_ms: float, action: str = "change") -> None:
+        for name, dev, delay_ms in (("s", "to-b", forward_ms), ("r", "to-a", self.delay_ms)):
+            run_cmd("tc", "-n", name, "qdisc", action, "dev", dev, "root", "netem",
+                    "limit", "100000", "delay", f"{delay_ms}ms")  # fmt: skip
+
+    def bdp_pkts(self) -> float:
+        """Return what the path holds without a queue."""
+        service_s = MTU_BYTES * 8 / (self.rate_mbps * 1e6)
+        return (2 * self.delay_ms / 1000 + service_s) / service_s
+
+
+def _enter(namespace: str) -> None:
+    with open(f"/run/netns/{namespace}") as target:
+        _setns(target.fileno())
+
+
+@dataclass(frozen=True)
+class Info:
+    """What TCP_INFO tells of a socket."""
+
+    ca_state: int
+    options: int
+    mss_bytes: int
+    sacked_pkts: int
+    lost_pkts: int
+    srtt_us: int
+    ssthresh_pkts: int
+    cwnd_pkts: int
+    retransmits: int
+    bytes_acked: int
+    min_rtt_us: int
+    delivered_pkts: int
+    delivered_ce_pkts: int
+    next_byte: int
+
+
+def info_of(sock: socket.socket) -> Info:
+    raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
+    v = TCP_INFO.unpack(raw)
+    return Info(
+        ca_state=v[1], options=v[5], mss_bytes=v[10], sacked_pkts=v[13], lost_pkts=v[14],
+        srtt_us=v[23], ssthresh_pkts=v[25], cwnd_pkts=v[26], retransmits=v[31],
+        bytes_acked=v[34], min_rtt_us=v[39], delivered_pkts=v[46], delivered_ce_pkts=v[47],
+        next_byte=v[48] - v[49],
+    )  # fmt: skip
+
+
+def set_algorithm(sock: socket.socket, name: str) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+
+
+def algorithm_of(sock: socket.socket) -> str:
+    raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    return raw.rstrip(b"\0").decode()
+
+
+def abort(*sockets: socket.socket) -> None:
+    """Close at once: no FIN to wait for, nothing left that holds a module."""
+    for sock in sockets:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+
+
+class Flow:
+    """A connection from a to b. It sends all it can, unless BULK is false."""
+
+    def __init__(self, algorithm: str = "", bulk: bool = True):
+        with inside("b"), socket.create_server((RECEIVER, PORT)) as listener:
+            with inside("a"):
+                self.sock = socket.socket()
+                if algorithm:
+                    set_algorithm(self.sock, algorithm)
+                self.sock.connect((RECEIVER, PORT))
+            self.peer, _ = listener.accept()
+        self.first_seq = self._first_seq()
+        self.sending = threading.Event()
+        self.sending.set()
+        self.threads = [threading.Thread(target=self._sink)]
+        if bulk:
+            self.threads.append(threading.Thread(target=self._source))
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_exc):
+        self.sending.set()
+        for sock in (self.sock, self.peer):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join()
+        abort(self.sock, self.peer)
+
+    def _source(self) -> None:
+        with contextlib.suppress(OSError):
+            while self.sending.wait():
+                self.sock.sendall(bytes(1 << 16))
+
+    def _sink(self) -> None:
+        self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1 << 14)
+        with contextlib.suppress(OSError):
+            while self.peer.recv(1 << 20):
+                pass
+
+    @contextlib.contextmanager
+    def pause(self):
+        """Within the block nothing is sent, once what was written has been."""
+        self.sending.clear()
+        time.sleep(1.0)
+        try:
+            yield
+        finally:
+            self.sending.set()
+
+    def _first_seq(self) -> int:
+        """Return the sequence number of the first byte that b expects."""
+        tcp = socket.IPPROTO_TCP
+        self.peer.setsockopt(tcp, TCP_REPAIR, 1)
+        self.peer.setsockopt(tcp, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE)
+        seq = self.peer.getsockopt(tcp, TCP_QUEUE_SEQ)
+        self.peer.setsockopt(tcp, TCP_REPAIR, TCP_REPAIR_OFF_NO_WP)
+        return seq
+
+    def info(self) -> Info:
+        return info_of(self.sock)
+
+    def cc_info(self) -> dict[str, float]:
+        """Return the numbers that the algorithm gives, by their meaning here."""
+        raw = self.sock.getsockopt(socket.IPPROTO_TCP, TCP_CC_INFO, CC_INFO.size)
+        low, high, min_rtt_us, ratio, backlog = CC_INFO.unpack(raw)
+        return {"bw_bps": (high << 32 | low) * 8, "base_rtt_us": min_rtt_us,
+                "ratio_pct": ratio / GAIN_ONE, "backlog_pkts": backlog / GAIN_ONE}  # fmt: skip
+
+    def samples(self, duration_s: float, step_s: float = 0.001):
+        """Yield (previous, current) state of the socket every STEP_S of virtual time."""
+        before = self.info()
+        end_s = time.monotonic() + duration_s
+        while time.monotonic() < end_s:
+            time.sleep(step_s)
+            now = self.info()
+            yield before, now
+            before = now
+
+    def wait_for(self, wanted, limit_s: float = 20.0) -> tuple[Info, Info]:
+        """Return the state before and after it became what WANTED says."""
+        for before, now in self.samples(limit_s):
+            if wanted(now):
+                return before, now
+        raise AssertionError(f"not within {limit_s} s: {before}")
+
+    def _refuse(self, instructions: list[tuple[int, int, int, int]]) -> None:
+        code = b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
+        self._code = ctypes.create_string_buffer(code, len(code))
+        program = struct.pack("@HP", len(instructions), ctypes.addressof(self._code))
+        self.peer.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+
+    @contextlib.contextmanager
+    def outage(self):
+        """Within the block, b gets nothing."""
+        self._refuse([(0x06, 0, 0, 0)])
+        try:
+            yield
+        finally:
+            self.peer.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+
+    def drop_one(self) -> tuple[Info, Info]:
+        """Lose one segment once; return the state before and after recovery began."""
+        info = self.info()
+        start = (self.first_seq + info.next_byte + 2 * info.mss_bytes) % 2**32
+        # drop if seq - start, which wraps below 0, is less than a segment
+        self._refuse([(0x20, 0, 0, 4), (0x14, 0, 0, start), (0x35, 1, 0, info.mss_bytes),
+                      (0x06, 0, 0, 0), (0x06, 0, 0, 2**32 - 1)])  # fmt: skip
+        refusing = True
+        for before, now in self.samples(10.0):
+            if refusing and (now.sacked_pkts or now.ca_state > DISORDER):
+                self.peer.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+                refusing = False
+            if now.ca_state >= RECOVERY:
+                return before, now
+        raise AssertionError(f"no recovery: {now}")

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The modules do what they claim, on a real kernel in virtual time.
+
+One boot of the lab kernel for each module; guest_modules.py holds the claims and the tests.
+"""
+
+import os
+import queue
+import re
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import pytest
+from guest_modules import ALL, CLAIMS
+
+PROJECT = Path(__file__).resolve().parents[2]
+SCRIPT = Path(__file__).with_name("guest_modules.py").relative_to(PROJECT)
+HUNG_S = 900  # of wall time, with room for building the lab kernel: only ends what hangs
+
+
+def run_in_lab(command: str, cpus: set[int] | None = None) -> str:
+    """Run COMMAND in the lab and return all it said; a lab that hangs is ended, not left."""
+    lab = subprocess.Popen(
+        [PROJECT / "testbed" / "run", "--exec", command],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        preexec_fn=lambda: os.sched_setaffinity(0, cpus) if cpus else None,
+    )  # fmt: skip
+    try:
+        return lab.communicate(timeout=HUNG_S)[0]
+    except subprocess.TimeoutExpired:
+        lab.send_signal(signal.SIGINT)
+        return lab.communicate()[0] + "\nthe lab hung"
+
+
+@cache
+def lab_outputs() -> dict[str, str]:
+    """Return what the lab said about each module; one lab for each, side by side."""
+    assert "ready" in run_in_lab("echo ready"), "the lab does not start: testbed/run --exec true"
+    cpus = queue.SimpleQueue()
+    for cpu in os.sched_getaffinity(0):
+        cpus.put(cpu)
+
+    def run(name: str) -> str:
+        cpu = cpus.get()
+        output = run_in_lab(f"/usr/bin/python3 {SCRIPT} {name}", {cpu})
+        cpus.put(cpu)
+        return output.replace("\r", "")
+
+    with ThreadPoolExecutor(cpus.qsize()) as pool:
+        return dict(zip(ALL, pool.map(run, ALL), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [(name, claim.text) for name in ALL for claim in CLAIMS if name in claim.algorithms],
+)
+def test_claim(name, text):
+    """Each claim has exactly one line, and that says ok."""
+    output = lab_outputs()[name]
+    found = re.findall(rf"^(ok|not ok) - {re.escape(text)}$((?:\n# .*)*)", output, re.MULTILINE)
+    assert len(found) == 1, f"the lab did not get that far:\n{output[-3000:]}"
+    verdict, details = found[0]
+    assert verdict == "ok", details
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_claim_was_tested(name):
+    """The lab ran as many tests as there are claims about the module."""
+    verdicts = re.findall(r"^(?:not )?ok - ", lab_outputs()[name], re.MULTILINE)
+    assert len(verdicts) == sum(name in claim.algorithms for claim in CLAIMS)
