@@ -27,7 +27,10 @@ class Verdict:
 
     @property
     def subject(self) -> str:
-        where = ", ".join(f"{name} {value:g}" for name, value in self.claim.where.items())
+        where = ", ".join(
+            value if isinstance(value, str) else f"{name} {value:g}"
+            for name, value in self.claim.where.items()
+        )
         against = f" / {self.claim.against}" if self.claim.against else ""
         at = f" at {where}" if where else ""
         return f"{self.claim.metric}, {self.claim.algorithm}{against}{at}"

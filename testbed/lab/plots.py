@@ -29,7 +29,7 @@ from matplotlib.lines import Line2D
 from lab.algorithms import ALGORITHMS
 from lab.metrics import drop_causes
 from lab.points import FORWARD_HOPS
-from lab.scenario import Axis, Scenario
+from lab.scenario import Axis, AxisValue, Scenario
 from lab.stats import Estimate, estimate
 
 INK, FAINT, GRID = "#1f2430", "#6b7280", "#e6e8ec"
@@ -132,7 +132,7 @@ PEERS = {
 SPARE = ("#56b4e9", "#b8860b", "#8c564b", "#6a51a3", "#2f6f4f")
 LOSS_LOOK = {"random": ("#e08a00", "o"), "congestion": ("#5b1a78", "v")}
 
-Place = tuple[float, ...]  # one value for each axis, in the scenario's order
+Place = tuple[AxisValue, ...]  # one value for each axis, in the scenario's order
 Cells = dict[tuple[str, Place], Estimate]
 
 
@@ -158,7 +158,7 @@ def place(scenario: Scenario, result: dict[str, Any]) -> Place:
 
 def places(scenario: Scenario) -> list[Place]:
     """Return every combination of axis values, sorted; one empty tuple without axes."""
-    return list(itertools.product(*(sorted(set(axis.values)) for axis in scenario.axes)))
+    return list(itertools.product(*(axis.levels for axis in scenario.axes)))
 
 
 def estimates(scenario: Scenario, results: Iterable[dict], name: str) -> Cells:
@@ -186,12 +186,12 @@ def _ours_first(name: str) -> bool:
     return not style(name).ours
 
 
-def axis_text(axis: Axis, value: float | None = None) -> str:
+def axis_text(axis: Axis, value: AxisValue | None = None) -> str:
     """Return an axis' label with its unit, or with VALUE and its unit."""
     label = axis.label or axis.name
     if value is None:
         return f"{label} ({axis.unit})" if axis.unit else label
-    return f"{label} {value:g} {axis.unit}".rstrip()
+    return value if isinstance(value, str) else f"{label} {axis.text(value)}"
 
 
 # --- a metric against the axes ------------------------------------------------------------
@@ -224,7 +224,7 @@ def metric_figure(scenario: Scenario, results: list[dict], name: str) -> str:
         scenario, name, algorithms_in(scenario, results), estimates(scenario, results, name),
         bounds(scenario, results) if name == "goodput_mbps" else {},
     )  # fmt: skip
-    swept = [i for i, axis in enumerate(scenario.axes) if len(set(axis.values)) > 1]
+    swept = [i for i, axis in enumerate(scenario.axes) if len(axis.levels) > 1]
     with plt.rc_context(RC):
         if not swept:
             figure = _dot_plot(data)
@@ -286,7 +286,7 @@ def _one_panel(data: _Data, x_axis: int) -> Figure:
 def _multiples(data: _Data, swept: list[int]) -> Figure:
     x_axis, *others = swept
     all_axes = data.scenario.axes
-    combos = list(itertools.product(*(sorted(set(all_axes[i].values)) for i in others)))
+    combos = list(itertools.product(*(all_axes[i].levels for i in others)))
     columns = min(3, len(combos))
     rows = math.ceil(len(combos) / columns)
     height = 2.7 * rows + 1.3
@@ -328,7 +328,7 @@ def _legend(figure: Figure, names: list[str], with_bound: bool) -> None:
             _name_label(label, label.get_text())
 
 
-def _panel(axes: Axes, data: _Data, x_axis: int, fixed: dict[int, float]) -> _Panel:
+def _panel(axes: Axes, data: _Data, x_axis: int, fixed: dict[int, AxisValue]) -> _Panel:
     """Draw the metric against one axis, with the other axes at the values FIXED."""
     axis = data.scenario.axes[x_axis]
     x_of = _positions(axis)
@@ -338,13 +338,14 @@ def _panel(axes: Axes, data: _Data, x_axis: int, fixed: dict[int, float]) -> _Pa
         found = {v: data.cells[algorithm, p] for v, p in at.items() if (algorithm, p) in data.cells}
         if found:
             _line(axes, algorithm, [x_of[v] for v in found], list(found.values()))
-            last = max(found)
+            last = list(found)[-1]
             panel.ends.append((algorithm, x_of[last], found[last].median))
             panel.heights += [edge for e in found.values() for edge in (e.low, e.high)]
     bound = {v: data.limits[p] for v, p in at.items() if p in data.limits}
     if bound:
         axes.plot([x_of[v] for v in bound], list(bound.values()), color=INK, ls=BOUND_DASH, lw=1.1)
-        panel.ends.append((BOUND, x_of[max(bound)], bound[max(bound)]))
+        last = list(bound)[-1]
+        panel.ends.append((BOUND, x_of[last], bound[last]))
         panel.heights += bound.values()
     _x_ticks(axes, axis, x_of)
     return panel
@@ -364,9 +365,11 @@ def _line(axes: Axes, algorithm: str, x: list[float], values: list[Estimate]) ->
     )  # fmt: skip
 
 
-def _positions(axis: Axis) -> dict[float, float]:
+def _positions(axis: Axis) -> dict[AxisValue, float]:
     """Return where each value of AXIS lies. Zero on a logarithmic axis lies left of a break."""
-    values = sorted(set(axis.values))
+    values = axis.levels
+    if axis.choices:
+        return {value: float(i) for i, value in enumerate(values)}
     positive = [value for value in values if value > 0]
     if axis.scale != "log" or not positive:
         return {value: value for value in values}
@@ -375,14 +378,16 @@ def _positions(axis: Axis) -> dict[float, float]:
     return {v: math.log10(v) if v > 0 else logs[0] - step for v in values}
 
 
-def _x_ticks(axes: Axes, axis: Axis, x_of: dict[float, float]) -> None:
+def _x_ticks(axes: Axes, axis: Axis, x_of: dict[AxisValue, float]) -> None:
     x = list(x_of.values())
     span = (max(x) - min(x)) or 1.0
-    shown: list[float] = []
+    shown: list[AxisValue] = []
     for value in reversed(x_of):
         if all(abs(x_of[value] - x_of[other]) >= span / MAX_TICKS for other in shown):
             shown.append(value)
-    axes.set_xticks([x_of[v] for v in shown], [f"{v:g}" for v in shown])
+    axes.set_xticks(
+        [x_of[v] for v in shown], [v if isinstance(v, str) else f"{v:g}" for v in shown]
+    )
     axes.set_xlim(min(x) - 0.035 * span, max(x) + 0.035 * span)
     if axis.scale == "log" and min(x_of) <= 0 < max(x_of):
         for shift in (-0.006, 0.006):  # the two strokes of a break

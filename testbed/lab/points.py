@@ -13,7 +13,7 @@ from typing import Any
 
 from lab import scenario as scenarios
 from lab.links import Link
-from lab.scenario import FORWARD_HOPS, TOPOLOGY_HOPS, UNDER_TEST, Scenario
+from lab.scenario import FORWARD_HOPS, TOPOLOGY_HOPS, UNDER_TEST, AxisValue, Scenario
 
 TCP_OPTION_BYTES = 12  # timestamps, on every segment
 HEADER_BYTES = 14 + 20 + 20  # Ethernet, IPv4, TCP: what netem's rate counts besides the MSS
@@ -27,7 +27,7 @@ class Point:
     scenario_id: str
     algorithm: str
     seed: int
-    axes: dict[str, float]
+    axes: dict[str, AxisValue]
     spec: dict[str, Any]
     warmup_s: float
     bound_mbps: float
@@ -44,7 +44,10 @@ class Point:
         return json.dumps(self.spec["topology"], sort_keys=True)
 
     def describe(self) -> str:
-        axes = "".join(f", {name} {value:g}" for name, value in self.axes.items())
+        axes = "".join(
+            f", {value}" if isinstance(value, str) else f", {name} {value:g}"
+            for name, value in self.axes.items()
+        )
         return f"{self.scenario_id}: {self.algorithm}{axes}, seed {self.seed}"
 
 
@@ -79,17 +82,17 @@ def expand(
     return points
 
 
-def grid(scenario: Scenario) -> Iterator[dict[str, float]]:
+def grid(scenario: Scenario) -> Iterator[dict[str, AxisValue]]:
     """Give every combination of the axes' values, the last axis fastest."""
     for values in itertools.product(*(axis.values for axis in scenario.axes)):
         yield {axis.name: value for axis, value in zip(scenario.axes, values, strict=True)}
 
 
-def resolve(scenario: Scenario, axes: dict[str, float]) -> Scenario:
+def resolve(scenario: Scenario, axes: dict[str, AxisValue]) -> Scenario:
     """Return SCENARIO with the axes set to one value each."""
     source = copy.deepcopy(scenario.source)
     for axis in scenario.axes:
-        scenarios.set_dotted(source, axis.sets, axes[axis.name])
+        axis.apply(source, axes[axis.name])
     source.pop("axes", None)
     source["claims"] = []
     return scenarios.parse(scenario.id, source)

@@ -104,7 +104,7 @@ def write_report(
         warnings=warnings(results, meta, failures),
         interval_note=interval_note(results, scenario),
         main_figure=figures.add_metric(scenario, results, HEADLINE),
-        lines=any(len(set(axis.values)) > 1 for axis in scenario.axes),
+        lines=any(len(axis.levels) > 1 for axis in scenario.axes),
         main_table=metric_table(scenario, results, HEADLINE, names),
         details=_details(scenario, results, names, figures),
         claims=[claim_row(verdict) for verdict in verdicts],
@@ -212,13 +212,18 @@ def metric_table(
 
 def _columns(scenario: Scenario) -> list[Place]:
     """Return the places with the first axis running fastest, further axes as groups."""
-    return sorted(plots.places(scenario), key=lambda place: (place[1:], place[:1]))
+    levels = [axis.levels for axis in scenario.axes]
+
+    def rank(place: Place) -> list[int]:
+        return [known.index(value) for known, value in zip(levels, place, strict=True)]
+
+    return sorted(plots.places(scenario), key=lambda place: (rank(place)[1:], rank(place)[:1]))
 
 
 def _groups(scenario: Scenario, columns: list[Place]) -> list[tuple[str, int]]:
     if len(scenario.axes) < 2:
         return []
-    span = len(set(scenario.axes[0].values))
+    span = len(scenario.axes[0].levels)
     heads = list(dict.fromkeys(place[1:] for place in columns))
     return [
         (", ".join(plots.axis_text(a, v) for a, v in zip(scenario.axes[1:], h, strict=True)), span)
@@ -227,7 +232,7 @@ def _groups(scenario: Scenario, columns: list[Place]) -> list[tuple[str, int]]:
 
 
 def _column_text(first: Axis | None, place: Place) -> str:
-    return f"{place[0]:g} {first.unit}".rstrip() if first else "median [interval]"
+    return first.text(place[0]) if first else "median [interval]"
 
 
 def _row(name: str, columns: list[Place], cells: Cells, shown: Metric) -> list[Cell]:
@@ -277,7 +282,7 @@ def _rank(value: Estimate, peers: list[Estimate], better: str) -> str:
 
 def middle_place(scenario: Scenario) -> Place:
     """Return the middle value of every axis (the upper one of two): fixed before any result."""
-    values = [sorted(set(axis.values)) for axis in scenario.axes]
+    values = [axis.levels for axis in scenario.axes]
     return tuple(v[len(v) // 2] for v in values)
 
 

@@ -7,7 +7,7 @@ runs or is written.
 
 import copy
 import tomllib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,16 +68,39 @@ class Run:
     keep_samples: str = "first-seed"  # or all, none
 
 
+AxisValue = float | str
+
+
 @dataclass(frozen=True)
 class Axis:
-    """One swept key. SETS is the dotted key it writes, such as links.wireless.loss_pct."""
+    """What is swept: a number, written to the dotted key SETS (links.wireless.loss_pct), or a
+    choice, a piece of a scenario file laid over the rest (CHOICES: name -> piece)."""
 
     name: str
-    sets: str
-    values: tuple[float, ...]
+    sets: str = ""
+    values: tuple[AxisValue, ...] = ()
+    choices: dict[str, Any] = field(default_factory=dict)
     label: str = ""
     unit: str = ""
     scale: str = "linear"
+
+    @property
+    def levels(self) -> list[AxisValue]:
+        """Return the different values, numbers ascending, choices as the file lists them."""
+        if self.choices:
+            return [name for name in self.choices if name in self.values]
+        return sorted(set(self.values))
+
+    def text(self, value: AxisValue) -> str:
+        """Return VALUE with its unit."""
+        return value if isinstance(value, str) else f"{value:g} {self.unit}".rstrip()
+
+    def apply(self, source: dict, value: AxisValue) -> None:
+        """Change SOURCE, a parsed scenario file, to what it is at VALUE."""
+        if self.choices:
+            overlay(source, self.choices[value])
+        else:
+            set_dotted(source, self.sets, value)
 
 
 @dataclass(frozen=True)
@@ -88,7 +111,7 @@ class Claim:
     text: str
     metric: str
     algorithm: str
-    where: dict[str, float] = field(default_factory=dict)
+    where: dict[str, AxisValue] = field(default_factory=dict)
     against: str = ""  # an algorithm, or "bound"
     paper: str = ""
     at_least: float | None = None
@@ -180,6 +203,15 @@ def set_dotted(source: dict, key: str, value: Any) -> None:
     place[last] = value
 
 
+def overlay(source: dict, piece: dict) -> None:
+    """Lay PIECE over SOURCE: tables merge, everything else is replaced."""
+    for key, value in piece.items():
+        if isinstance(value, dict) and isinstance(source.get(key), dict):
+            overlay(source[key], value)
+        else:
+            source[key] = copy.deepcopy(value)
+
+
 def _dotted_keys(source: dict) -> list[str]:
     keys = []
     for section in ("topology", "run"):
@@ -220,10 +252,14 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         value = [value] if isinstance(value, str) else value
         if isinstance(value, list) and all(isinstance(v, str) for v in value):
             return tuple(value)
-    if kind == tuple[float, ...] and isinstance(value, list) and value:
-        return tuple(_convert(float, v, where) for v in value)
-    if kind == dict[str, float] and isinstance(value, dict):
-        return {key: _convert(float, v, f"{where}.{key}") for key, v in value.items()}
+    if kind == AxisValue and (number or isinstance(value, str)):
+        return float(value) if number else value
+    if kind == tuple[AxisValue, ...] and isinstance(value, list) and value:
+        return tuple(_convert(AxisValue, v, where) for v in value)
+    if kind == dict[str, AxisValue] and isinstance(value, dict):
+        return {key: _convert(AxisValue, v, f"{where}.{key}") for key, v in value.items()}
+    if kind == dict[str, Any] and isinstance(value, dict):
+        return value
     wanted = getattr(kind, "__name__", str(kind)).replace("tuple", "list of")
     raise BadInput(f"{where} = {value!r}: this must be a {wanted}")
 
@@ -323,7 +359,26 @@ def _flows(tables: list) -> tuple[Flow, ...]:
 
 
 def _axes(tables: dict) -> tuple[Axis, ...]:
-    return tuple(_build(Axis, table, f"axes.{name}", name=name) for name, table in tables.items())
+    return tuple(_axis(name, table) for name, table in tables.items())
+
+
+def _axis(name: str, table: Any) -> Axis:
+    axis = _build(Axis, table, f"axes.{name}", name=name)
+    if bool(axis.sets) == bool(axis.choices):
+        raise BadInput(f"axes.{name}: give either sets and values, or choices")
+    if not axis.choices:
+        for value in axis.values or ("no values",):
+            _convert(float, value, f"axes.{name}.values")
+        return axis
+    for value in axis.values:
+        if value not in axis.choices:
+            raise unknown(f"choice of {name}:", str(value), axis.choices)
+    for choice, piece in axis.choices.items():
+        if not isinstance(piece, dict) or not piece.keys() <= {"topology", "links", "modules"}:
+            raise BadInput(
+                f"axes.{name}.choices.{choice}: a choice is tables of topology, links and modules"
+            )
+    return replace(axis, values=axis.values or tuple(axis.choices))
 
 
 def _claims(tables: list) -> tuple[Claim, ...]:
@@ -353,26 +408,28 @@ def _check(scenario: Scenario) -> None:
     for axis in scenario.axes:
         if axis.scale not in ("linear", "log"):
             raise unknown(f"axes.{axis.name}.scale", axis.scale, ("linear", "log"))
-        for value in axis.values:  # every combination must be sane; axes are independent keys
+        for value in axis.values:
             probe = copy.deepcopy(scenario.source)
             probe.pop("axes")
-            set_dotted(probe, axis.sets, value)
+            axis.apply(probe, value)
             probe["claims"] = []
             parse(scenario.id, probe)
-    names = {axis.name for axis in scenario.axes}
+    axes = {axis.name: axis for axis in scenario.axes}
     for claim in scenario.claims:
-        _check_claim(claim, names)
+        _check_claim(claim, axes)
 
 
-def _check_claim(claim: Claim, axes: set[str]) -> None:
+def _check_claim(claim: Claim, axes: dict[str, Axis]) -> None:
     if claim.metric not in METRICS:
         raise unknown(f"metric in claim {claim.id}:", claim.metric, METRICS)
     for name in (claim.algorithm, claim.against):
         if name and name not in ALGORITHMS and not (name == "bound" and name == claim.against):
             raise unknown(f"algorithm in claim {claim.id}:", name, [*ALGORITHMS, "bound"])
-    for axis in claim.where:
+    for axis, value in claim.where.items():
         if axis not in axes:
             raise unknown(f"axis in claim {claim.id}:", axis, axes)
+        if isinstance(value, str) and value not in axes[axis].choices:
+            raise unknown(f"choice in claim {claim.id}:", value, axes[axis].choices)
     if claim.at_least is None and claim.at_most is None:
         raise BadInput(f"claim {claim.id}: give at_least or at_most, or it could not fail")
 

@@ -135,6 +135,34 @@ def test_set_reaches_axes_and_keys(tmp_path):
             scenario.load(str(path), {key: "1"})
 
 
+CHOICES = {
+    "slow": {"links": {"bottleneck": {"rate_mbps": 1}}},
+    "fast": {"topology": {"offloads": True}},
+}
+
+
+def test_a_choice_is_laid_over_the_rest():
+    tree = source()
+    tree["axes"]["path"] = {"choices": CHOICES}
+    loaded = scenario.parse("test", tree)
+    assert loaded.axes[1].levels == ["slow", "fast"]
+    slow, fast = (points.resolve(loaded, {"loss_pct": 1, "path": p}) for p in ("slow", "fast"))
+    assert slow.links["bottleneck"] == Link(rate_mbps=1, queue_pkts=50)
+    assert fast.links["bottleneck"] == Link(rate_mbps=2, queue_pkts=50) and fast.topology.offloads
+    tree["axes"]["path"]["values"] = ["fast"]
+    assert scenario.parse("test", tree).axes[1].levels == ["fast"]
+    for wrong, told in (
+        ({"values": ["fats"], "choices": CHOICES}, "did you mean 'fast'"),
+        ({"choices": {"a": {"run": {"seeds": 1}}}}, "tables of topology"),
+        ({"choices": {"a": {"links": {"bottleneck": {"loss_pct": 1}}}}}, "cause of a drop"),
+        ({"choices": CHOICES, "sets": "run.seeds"}, "either sets"),
+        ({"sets": "run.seeds", "values": ["a"]}, "must be a float"),
+    ):
+        tree["axes"]["path"] = wrong
+        with pytest.raises(BadInput, match=told):
+            scenario.parse("test", tree)
+
+
 def expand(**changes):
     loaded = scenario.parse("test", source(**changes))
     return points.expand(loaded, loaded.run.algorithms, [1, 2], lambda names: "-".join(names))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Turn a finished run into a page of docs/results: tables, a figure, and how to get it again.
+
+python -m lab.publish RUN_FOLDER [DOCS_FOLDER]
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lab import build, claims, report
+from lab.scenario import Scenario, parse
+
+METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
+
+
+def markdown_table(table: report.MetricTable) -> str:
+    head = [table.corner, *table.columns]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    if table.bound:
+        lines.append(f"| *bound (1-p)C* | {' | '.join(table.bound)} |")
+    for row in table.rows:
+        cells = [f"**{cell.text}**" if cell.rank == "best" else cell.text for cell in row.cells]
+        lines.append(f"| {f'**{row.name}**' if row.ours else row.name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def claims_table(verdicts: list[claims.Verdict]) -> str:
+    lines = ["| claim | paper | measured | needed | verdict |", "|---|---|---|---|---|"]
+    for row in map(report.claim_row, verdicts):
+        measured = f"{row['median']} {row['interval']}".strip()
+        lines.append(
+            f"| {row['text']} (`{row['subject']}`) | {row['paper']} | {measured} | {row['bound']}"
+            f" | {row['verdict']} |"
+        )
+    return "\n".join(lines)
+
+
+def page(scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any]) -> str:
+    names = list(dict.fromkeys(result["algorithm"] for result in results))
+    arguments = meta["command"].split(" ")[1:]
+    command = " ".join(["testbed/run", *_without_out(arguments)])
+    parts = [
+        f"# {scenario.id}: {scenario.title}",
+        scenario.description.strip(),
+        f"    {command}",
+        f"Linux {meta['kernel_release']} in the virtual lab, commit `{meta['git_commit'][:12]}`,"
+        f" {len(meta['seeds'])} seeds, {meta['points']} points in {meta['wall_s']:.0f} s."
+        f" {report.interval_note(results, scenario)} Best median of a column in bold;"
+        " ours in bold on the left.",
+        f"![goodput](./{scenario.id}.svg)",
+    ]
+    for metric in METRICS:
+        table = report.metric_table(scenario, results, metric, names)
+        parts += [f"## {table.title}" + (f" ({table.note})" if table.note else "")]
+        parts += [markdown_table(table)]
+    if scenario.claims:
+        parts += ["## Claims", claims_table(claims.judge(scenario, results))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _without_out(arguments: list[str]) -> list[str]:
+    """Drop where the results went: it means nothing to a reader."""
+    kept, skip = [], False
+    for argument in arguments:
+        if not skip and argument not in ("--out", "--resume"):
+            kept.append(argument)
+        skip = argument == "--out"
+    return kept
+
+
+def main(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    docs: Annotated[Path, typer.Argument(help="Where the page goes.")] = (
+        build.PROJECT / "docs" / "results"
+    ),
+) -> None:
+    """Write DOCS/SCENARIO.md and DOCS/SCENARIO.svg from the run in RUN."""
+    meta = json.loads((run / "meta.json").read_text())
+    scenario = parse(meta["scenario"], meta["source"])
+    results = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    docs.mkdir(parents=True, exist_ok=True)
+    (docs / f"{scenario.id}.md").write_text(page(scenario, results, meta))
+    shutil.copy(run / "plots" / "goodput_mbps.svg", docs / f"{scenario.id}.svg")
+    print(docs / f"{scenario.id}.md")
+
+
+if __name__ == "__main__":
+    typer.run(main)
