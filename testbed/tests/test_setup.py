@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What cannot work is said in one line that names the cure, and leaves nothing half-made."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import RUN, TESTBED, run_command
+
+
+def setup(step: str, tmp_path: Path, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [str(TESTBED / "setup"), step],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"LAB_CACHE": str(tmp_path / "cache")} | environment,
+    )
+
+
+def fake_source(folder: Path, time_travel: bool, netem_seed: bool) -> Path:
+    """Make what looks like a kernel source that lacks one thing or the other."""
+    uml = folder / "arch/um/Kconfig"
+    netem = folder / "include/uapi/linux/pkt_sched.h"
+    for path, text in (
+        (uml, "config UML_TIME_TRAVEL_SUPPORT\n" * time_travel),
+        (netem, "TCA_NETEM_PRNG_SEED\n" * netem_seed),
+    ):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("time_travel", "netem_seed", "told"),
+    [
+        (False, True, "no virtual time"),
+        (True, False, "without a seed"),
+        (True, True, "does not apply"),
+    ],
+)
+def test_a_kernel_source_that_cannot_serve_is_named(tmp_path, time_travel, netem_seed, told):
+    source = fake_source(tmp_path / "linux", time_travel, netem_seed)
+    done = setup("kernel", tmp_path, KERNEL_SRC=str(source))
+    assert done.returncode == 1
+    assert told in done.stderr.splitlines()[-1] and str(source) in done.stderr
+    assert not list((tmp_path / "cache").glob("kernels/*/complete"))
+
+
+def test_a_kernel_source_that_is_not_there(tmp_path):
+    done = setup("kernel", tmp_path, KERNEL_SRC="/no/such/linux")
+    assert done.returncode == 1 and "no kernel source at /no/such/linux" in done.stderr
+
+
+def test_an_unwritable_cache(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = setup("kernel", tmp_path, LAB_CACHE=str(tmp_path / "file" / "cache"))
+    assert done.returncode == 1 and "set LAB_CACHE" in done.stderr
+
+
+def test_without_root_the_administrators_command_is_printed(tmp_path):
+    """No package is there, the user is not root, sudo would ask: the command to run, once."""
+    stubs = tmp_path / "bin"
+    stubs.mkdir()
+    for name, script in (("dpkg-query", "exit 1"), ("id", "echo 1000"), ("sudo", "exit 1")):
+        (stubs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (stubs / name).chmod(0o755)
+    done = setup("packages", tmp_path, PATH=f"{stubs}:{os.environ['PATH']}")
+    assert done.returncode == 1
+    assert "apt-get install -y" in done.stderr and "linux-source-6.12" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system: needs root")
+def test_no_space_for_results_loses_nothing(tmp_path):
+    """One line, exit 2, and no result that is not whole."""
+    small = tmp_path / "small"
+    small.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=96k none {small} && {RUN} demo --algorithms reno --seeds 2"
+        f" --set loss_pct=1 --set run.duration_s=60 --out {small}/out; status=$?;"
+        f" for f in {small}/out/points/*.json; do [ ! -e $f ] || tail -c 2 $f; done;"
+        " echo status $status"
+    )
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=300
+    )
+    assert "status 2" in done.stdout and "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert set(done.stdout.splitlines()[:-1]) <= {"}"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["no-such-scenario"], "unknown scenario"),
+        (["demo", "--algorithms", "tahoe"], "unknown algorithm"),
+        (["demo", "--backend", "moon"], "unknown backend"),
+        (["demo", "--set", "loss_pct=120"], "at most 100 %"),
+        (["demo", "--set", "links.bottleneck.rate_mbps=-1"], "negative"),
+        (["demo", "--set", "lss_pct=1"], "did you mean 'loss_pct'"),
+        (["demo", "--set", "loss_pct"], "KEY=VALUE"),
+        (["demo", "--seeds", "2", "--seed", "1"], "give one of them"),
+        (["demo", "--seeds", "-1"], "numbers from 1"),
+        (["demo", "--jobs", "-1"], "at least 1"),
+        (["demo", "--set", "modules.jtcp.no_such=1"], "parameter of jtcp"),
+        (["demo", "--out", "/dev/null"], "is a file"),
+        (["demo", "--out", "/proc/lab"], "cannot write"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(arguments, told, tmp_path):
+    done = run_command(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    complaint = [line for line in done.stderr.splitlines() if line.startswith("run: ")]
+    assert len(complaint) == 1 and told in complaint[0]
+    assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
