@@ -22,13 +22,23 @@ HOST_SYSCTLS = {
 OFFLOADS = ("tso", "gso", "gro", "tx", "rx", "sg")
 
 
+def run(node: Node, *commands: str) -> None:
+    """Run shell COMMANDS on NODE one after the other; RuntimeError with what the failing one said.
+
+    Node.cmd() alone gives back the output and forgets the status.
+    """
+    said = node.cmd(f"{{ {' && '.join(commands)} ; }} 2>&1 >/dev/null && echo done").strip()
+    if said.splitlines()[-1:] != ["done"]:
+        raise RuntimeError(f"{node.name}: {'; '.join(commands)}: {said}")
+
+
 class Host(Node):
     """An end host with Debian's TCP settings and no memory of earlier connections."""
 
     def config(self, **params):
         result = super().config(**params)
         settings = " ".join(f"'{key}={value}'" for key, value in HOST_SYSCTLS.items())
-        self.cmd(f"sysctl -qw {settings}")
+        run(self, f"sysctl -qw {settings}")
         return result
 
 
@@ -37,7 +47,7 @@ class Router(Node):
 
     def config(self, **params):
         result = super().config(**params)
-        self.cmd("sysctl -qw net.ipv4.ip_forward=1")
+        run(self, "sysctl -qw net.ipv4.ip_forward=1")
         return result
 
 
@@ -100,7 +110,7 @@ def finish(net: Mininet, offloads: bool) -> None:
     Address resolution in mid-run would be packets that no scenario asked for, lost like any.
     """
     for name, routes in net.topo.routes().items():
-        net[name].cmd(" ; ".join(f"ip route add {route}" for route in routes))
+        run(net[name], *(f"ip route add {route}" for route in routes))
     switch = "on" if offloads else "off"
     for node in net.values():
         commands = []
@@ -113,4 +123,4 @@ def finish(net: Mininet, offloads: bool) -> None:
             commands.append(
                 f"ip neigh replace {peer.ip} lladdr {peer.mac} dev {intf.name} nud permanent"
             )
-        node.cmd(" ; ".join(commands))
+        run(node, *commands)
