@@ -103,7 +103,7 @@ def test_module_says_what_it_is(built, name):
     assert modinfo(module, "name") == name
     assert modinfo(module, "license") == "GPL"
     assert modinfo(module, "description")
-    assert modinfo(module, "srcversion"), "results could not be traced to the source"
+    assert modinfo(module, "srcversion")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -5,6 +5,7 @@ One boot of the lab kernel for each module; guest_modules.py holds the claims an
 """
 
 import os
+import platform
 import queue
 import re
 import signal
@@ -15,6 +16,10 @@ from pathlib import Path
 
 import pytest
 from guest_modules import ALL, CLAIMS
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="the lab in virtual time needs an x86-64 machine"
+)
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("guest_modules.py").relative_to(PROJECT)
@@ -38,7 +43,9 @@ def run_in_lab(command: str, cpus: set[int] | None = None) -> str:
 @cache
 def lab_outputs() -> dict[str, str]:
     """Return what the lab said about each module; one lab for each, side by side."""
-    assert "ready" in run_in_lab("echo ready"), "the lab does not start: testbed/run --exec true"
+    said = run_in_lab("echo lab is ready")  # builds what is missing, on all cores
+    if "lab is ready" not in said:
+        return dict.fromkeys(ALL, said)
     cpus = queue.SimpleQueue()
     for cpu in os.sched_getaffinity(0):
         cpus.put(cpu)
