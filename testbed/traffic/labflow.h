@@ -2,6 +2,7 @@
 #ifndef LABFLOW_H
 #define LABFLOW_H
 
+#include "json.h"
 #include "transport.h"
 
 #include <stdint.h>
@@ -21,10 +22,5 @@ int send_run(const struct flow_options *options, const struct send_schedule *sch
  * to REPORT. "ready\n" is written to READY_FD, if not -1, once listening.
  */
 int sink_run(const struct sink_options *options, int ready_fd, FILE *report);
-
-/* "name": for a JSON object; "name":S.NNNNNNNNN, or null if TIME_NS is < 0. */
-void json_key(FILE *out, const char *key);
-void json_seconds(FILE *out, const char *key, int64_t time_ns);
-void json_string(FILE *out, const char *text);
 
 #endif
