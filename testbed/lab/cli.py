@@ -2,6 +2,7 @@
 """The command `testbed/run`."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -188,6 +189,7 @@ def _run(scenario: Scenario, algorithms, seeds, jobs: int, out: Path | None, res
 
 def entry() -> None:
     """Run the command, turning the two known kinds of trouble into one line and an exit status."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     try:
         app(standalone_mode=True)
     except BadInput as error:

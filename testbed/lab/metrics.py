@@ -61,8 +61,10 @@ def flow_files(raw: Path) -> list[Path]:
 def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[str, Any]:
     start_s = max(point.warmup_s, spec["start_s"])
     stop_s = spec["start_s"] + spec["duration_s"]
-    before = samples.filter(pl.col("time_s") <= start_s)["bytes_acked"]
-    acked_before = before[-1] if len(before) else 0
+    before = samples.filter(pl.col("time_s") <= start_s)
+    acked_before = 0
+    if len(before):  # count from the last sample of the warm-up, and from its time
+        start_s, acked_before = before["time_s"][-1], before["bytes_acked"][-1]
     return {
         "name": spec["name"],
         "algorithm": end["algorithm"],

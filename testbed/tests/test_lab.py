@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from conftest import RUN, run_command
 from lab import points, scenario
 from lab.backends import virtual
 
+PATH = "jsctp-primary"  # one path, loss as its axis
 SHORT = ["--set", "run.duration_s=30", "--set", "run.warmup_s=5"]
 # bbr and cdg draw random numbers, the others do not; ours sample clocks
 ALGORITHMS = ("bbr", "cdg", "jtcp", "tabe")
@@ -23,7 +25,7 @@ ALGORITHMS = ("bbr", "cdg", "jtcp", "tabe")
 
 def short_points(backend, algorithms=ALGORITHMS, seeds=(1, 2, 3), loss="1,10", **settings):
     settings = {"run.duration_s": "30", "run.warmup_s": "5", "loss_pct": loss} | settings
-    loaded = scenario.load("demo", settings)
+    loaded = scenario.load(PATH, settings)
     return points.expand(loaded, tuple(algorithms), list(seeds), backend.build.key)
 
 
@@ -70,7 +72,16 @@ def test_a_point_alone_gives_the_bytes_it_gives_in_a_batch(backend, in_one_batch
 
 def test_three_runs_give_the_same_files_also_with_the_other_core_busy(tmp_path):
     """results.jsonl and samples/ are the same bytes; wall times are in meta.json alone."""
-    wanted = ["demo", *SHORT, "--algorithms", "bbr,jtcp", "--seed", "3", "--set", "loss_pct=5"]
+    wanted = [
+        PATH,
+        *SHORT,
+        "--algorithms",
+        "bbr,jtcp",
+        "--seed",
+        "3",
+        "--set",
+        "loss_pct=5",
+    ]
     folders = []
     for name in ("first", "second", "busy"):
         hogs = []
@@ -142,7 +153,7 @@ def test_a_hanging_point_is_killed_and_the_rest_still_run(backend, monkeypatch):
 def test_a_failing_point_is_named_and_the_rest_still_run(tmp_path):
     """A value that the module refuses fails its own points: exit 1, a log, all other results."""
     done = run_command(
-        "demo", *SHORT, "--algorithms", "jtcp,reno", "--seed", "1", "--set", "loss_pct=1",
+        PATH, *SHORT, "--algorithms", "jtcp,reno", "--seed", "1", "--set", "loss_pct=1",
         "--set", "modules.jtcp.k_percent=0", "--out", str(tmp_path / "out"),
     )  # fmt: skip
     assert done.returncode == 1 and "jtcp refuses k_percent = 0" in done.stderr
@@ -167,9 +178,45 @@ def guests() -> set[str]:
     return kernels | {str(path) for path in virtual.room_for_memory().glob("veno-jitter-*")}
 
 
+def test_a_killed_runner_leaves_no_kernel(tmp_path):
+    """SIGTERM ends like Ctrl-C; after SIGKILL the guests end by themselves."""
+    wanted = [
+        PATH,
+        "--set",
+        "run.duration_s=3000",
+        "--algorithms",
+        "bbr",
+        "--set",
+        "loss_pct=1",
+    ]
+    before = guests()
+    for number, status in ((signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        sweep = subprocess.Popen(
+            [str(RUN), *wanted, "--out", str(tmp_path / str(number))],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while not guests() - before and sweep.poll() is None:
+            time.sleep(0.05)
+        sweep.send_signal(number)
+        _, complaint = sweep.communicate(timeout=120)
+        assert sweep.returncode == status, complaint
+        for _ in range(200):
+            if not {guest for guest in guests() - before if "time-travel=" in guest}:
+                break
+            time.sleep(0.05)
+        left = guests() - before
+        assert not {guest for guest in left if "time-travel=" in guest}
+        if number == signal.SIGTERM:
+            assert not left
+        for folder in left:
+            shutil.rmtree(folder)
+
+
 def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(tmp_path):
     """Exit 130, only whole results, no process or folder left; --resume gives the same bytes."""
-    wanted = ["demo", "--set", "run.duration_s=60", "--algorithms", "reno,bbr", "--seeds", "10",
+    wanted = [PATH, "--set", "run.duration_s=60", "--algorithms", "reno,bbr", "--seeds", "10",
               "--set", "loss_pct=1,5", "--out"]  # fmt: skip
     out = tmp_path / "cut"
     before = guests()
@@ -236,7 +283,8 @@ def test_no_root_is_needed_to_run_a_point(backend):
         "import threading;"
         "from lab import build, points, scenario; from lab.backends.virtual import VirtualBackend;"
         f"b = VirtualBackend(build.Build(build.Path({str(backend.build.kernel)!r})));"
-        "s = scenario.load('demo', {'run.duration_s': '30', 'run.warmup_s': '5', 'loss_pct': '1'});"
+        "settings = {'run.duration_s': '30', 'run.warmup_s': '5', 'loss_pct': '1'};"
+        f"s = scenario.load({PATH!r}, settings);"
         "p = points.expand(s, ('jtcp',), [1], b.build.key);"
         "b.run_batch(p, 0, lambda o: print('ended', o.error or 'well', o.log), threading.Event())"
     )

@@ -191,6 +191,7 @@ class VirtualBackend:
     def _kernel(self, guest: Path, cpu: int, console: str | None = "console"):
         """Boot a lab kernel; whatever happens, none of its processes is left."""
         command = [
+            "setpriv", "--pdeathsig", "KILL",  # a killed runner leaves no kernel behind
             "taskset", "-c", str(cpu), str(self.build.linux), f"mem={GUEST_MEMORY_MB}M",
             "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1",
             "time-travel=inf-cpu", f"time-travel-start={TIME_START_NS}", "norandmaps",
