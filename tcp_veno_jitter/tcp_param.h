@@ -5,8 +5,9 @@
  *   static struct tcp_param jtcp_m = { .value = 1, .min = 1, .max = 16 };
  *   module_param_cb(m, &tcp_param_ops, &jtcp_m, 0644);
  *
- * A value outside the range is refused with EINVAL, when the module is loaded
- * and later. Read it with tcp_param_get(): a write may happen at any time.
+ * A value outside the range, however large, and what is no number is refused
+ * with EINVAL, when the module is loaded and later. Read it with
+ * tcp_param_get(): a write may happen at any time.
  */
 #ifndef TCP_PARAM_H
 #define TCP_PARAM_H
@@ -37,12 +38,10 @@ static int tcp_param_set_op(const char *val, const struct kernel_param *kp)
 {
 	struct tcp_param *param = kp->arg;
 	u32 value;
-	int err;
 
-	err = kstrtou32(val, 0, &value);
-	if (err)
-		return err;
-	if (value < param->min || value > param->max)
+	/* kstrtou32() says ERANGE where a number does not fit 32 bits */
+	if (kstrtou32(val, 0, &value) || value < param->min ||
+	    value > param->max)
 		return -EINVAL;
 	WRITE_ONCE(param->value, value);
 	return 0;

@@ -304,13 +304,10 @@ def check_ranges(name):
         for value in (smallest, largest, (smallest + largest) // 2):
             write_file(path, value)
             assert int(File(path).read_text()) == value
-            for bad in (smallest - 1, largest + 1, -1, 2**32 - 1, "x", "1.5", "", "1 2"):
+            wide = (2**32 - 1, 2**32, 2**32 + smallest, 2**64 + smallest, 10**30)
+            for bad in (smallest - 1, largest + 1, -1, *wide, "x", "1.5", "", "1 2"):
                 assert refusal(lambda: write_file(path, bad)) == errno.EINVAL or bad == "", bad  # noqa: B023
                 assert int(File(path).read_text()) == value, bad
-            for wide in (2**32, 2**32 + smallest, 10**30):
-                refused = refusal(lambda: write_file(path, wide))  # noqa: B023
-                assert refused in (errno.EINVAL, errno.ERANGE), wide
-                assert int(File(path).read_text()) == value, wide
         write_file(path, default)
 
 
