@@ -34,10 +34,14 @@
  *  - JSCTP smooths once per SACK. A sample of ours stands for all packets of
  *    its span and weighs as much as that many: 1 - (1 - a)^packets. (With
  *    weight a per window sjr would be the mean over a whole sawtooth: 0.)
- *  - |D| below one tick of the receiver's clock cannot be told from 0. Such a
- *    span is not cut off but lengthened, until D shows or until the tick is
- *    less than half of 1/w of the span; then it is the "ineffective" Jr = 0.
- *    So a 1 ms tick never decides by itself, and slow drift is not lost.
+ *  - Two readings of a clock that ticks are off by less than one tick from
+ *    each other, so a D that is read as 2 ticks or more is one of more than 1,
+ *    and of its sign. Where less is read the span is lengthened by one window
+ *    after the other, until D shows or until 2 ticks are at most 1/(2w) of the
+ *    span; then it is the "ineffective" Jr = 0.
+ *  - D is looked at once per m windows, not at every packet. Packets that are
+ *    whole windows apart have the same place in a burst; and the first of many
+ *    looks that shows something would as a rule be one at noise.
  *  - Jr is limited to [-1, 1]: above 1 it cannot be; below -1 it only says
  *    that arrivals were compressed.
  */
@@ -76,6 +80,7 @@ struct jitter_sample {
  * @anchor_sent_us: send time of the span's first packet (us)
  * @anchor_arrived_us: arrival time of the span's first packet (us)
  * @anchor_pkts: packets delivered when it was
+ * @look_pkts: packets delivered when D was last looked at
  * @jr: ratio of the last complete span
  * @sjr: smoothed ratio, ineffective samples left out
  * @anchored: a span is open
@@ -85,6 +90,7 @@ struct jitter_ratio {
 	u32 anchor_sent_us;
 	u32 anchor_arrived_us;
 	u32 anchor_pkts;
+	u32 look_pkts;
 	s32 jr;
 	s32 sjr;
 	u8 anchored:1,
@@ -109,6 +115,7 @@ static inline void jitter_ratio_anchor(struct jitter_ratio *j,
 	j->anchor_sent_us = in->sent_us;
 	j->anchor_arrived_us = in->arrived_us;
 	j->anchor_pkts = in->pkts;
+	j->look_pkts = in->pkts;
 	j->anchored = 1;
 }
 
@@ -156,7 +163,7 @@ static inline s32 jitter_ratio_smooth(s32 sjr, s32 jr, u32 alpha_percent,
  * @j: state
  * @in: that packet; callers never pass packets sent before an earlier one
  * @cwnd_pkts: w, the congestion window (packets)
- * @m: windows a span covers
+ * @m: windows from one look at D to the next
  * @alpha_percent: a, weight of one packet's sample in sjr (1/100), at most 100
  *
  * JSCTP section 3.1.3 (eq. 7) and 3.1.4 (eq. 8).
@@ -177,12 +184,13 @@ static inline bool jitter_ratio_update(struct jitter_ratio *j,
 		jitter_ratio_anchor(j, in);
 		return false;
 	}
-	if (span_pkts < (u64)m * cwnd_pkts || !arrived_span_us)
+	if (in->pkts - j->look_pkts < (u64)m * cwnd_pkts || !arrived_span_us)
 		return false;
+	j->look_pkts = in->pkts;
 
 	d_us = arrived_span_us - sent_span_us;
-	if ((d_us < 0 ? -d_us : d_us) < (s32)in->tick_us) {
-		if (2ULL * in->tick_us * cwnd_pkts > (u32)arrived_span_us)
+	if ((d_us < 0 ? -d_us : d_us) < 2 * (s32)in->tick_us) {
+		if (4ULL * in->tick_us * cwnd_pkts > (u32)arrived_span_us)
 			return false;
 		d_us = 0;
 	}

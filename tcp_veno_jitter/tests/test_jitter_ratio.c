@@ -24,9 +24,9 @@ static double sent[TRACE_PKTS], arrived[TRACE_PKTS];
 /* What was derived from the trace so far. */
 struct oracle {
 	int first;
+	int looked;
 	double jr;
 	double sjr;
-	double largest_us;
 };
 
 static double clip(double ratio)
@@ -40,17 +40,21 @@ static bool oracle_packet(struct oracle *o, int n, u32 w, u32 m, double tick_us,
 {
 	double span_us = arrived[n] - arrived[o->first];
 	double d_us = span_us - (sent[n] - sent[o->first]);
+	bool shows;
 
 	if (sent[n] < sent[o->first] || span_us < 0 ||
 	    fmax(span_us, span_us - d_us) >= 268435456.0) {
 		o->first = n;
+		o->looked = n;
 		return false;
 	}
-	if (n - o->first < (double)m * w || span_us <= 0)
+	if (n - o->looked < (double)m * w || span_us <= 0)
 		return false;
-	if (fabs(d_us) < tick_us && tick_us / span_us > 1 / (2.0 * w))
+	o->looked = n;
+	shows = fabs(d_us) / tick_us >= 2;
+	if (!shows && 2 * tick_us / span_us > 1 / (2.0 * w))
 		return false;
-	o->jr = fabs(d_us) < tick_us ? 0 : clip(d_us / span_us);
+	o->jr = shows ? clip(d_us / span_us) : 0;
 	a = 1 - pow(1 - a, n - o->first);
 	if (fabs(o->jr) >= UNIT)
 		o->sjr = (1 - a) * o->sjr + a * o->jr;
@@ -159,29 +163,66 @@ static void test_intervals(void)
 	compare(1, 1, 1, 5, 0);
 }
 
-/* Constant delay: D is 0, and no tick may make anything of it. */
+/*
+ * Delays that differ by less than a tick, many packets to a tick and few: D is
+ * below one tick, what is read is below two, and nothing may be made of it.
+ */
 static void test_subtick_noise(void)
 {
 	static const u32 ticks_us[] = { 1, 1000, 4000, 10000 };
 	struct jitter_sample in;
+	u32 now_us, arrived_us, tick_us;
 	int i, n;
 
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 8; i++) {
 		struct jitter_ratio j = { 0 };
-		u32 now_us = 0;
 
+		now_us = 0;
+		arrived_us = 0;
+		tick_us = ticks_us[i % 4];
 		for (n = 0; n < 100000; n++) {
-			now_us += random_between(1, 3000);
+			now_us += random_between(1, i < 4 ? 3000 : 200);
+			arrived_us = fmax(arrived_us, now_us + 45678 +
+					  random_between(0, tick_us - 1));
 			in.sent_us = now_us;
-			in.arrived_us = (now_us + 45678) / ticks_us[i] *
-					ticks_us[i];
-			in.tick_us = ticks_us[i];
+			in.arrived_us = arrived_us / tick_us * tick_us;
+			in.tick_us = tick_us;
 			in.pkts = n;
 			jitter_ratio_update(&j, &in, 20, 1, 5);
+			EXPECT(!j.jr && !j.sjr, "tick %u: jr %f", tick_us,
+			       j.jr * UNIT);
+		}
+		EXPECT(j.sampled, "tick %u: never resolved", tick_us);
+	}
+}
+
+/*
+ * Each window leaves as one burst into a path that would carry more: the delay
+ * rises within the burst by many ticks, but not from one burst to the next.
+ */
+static void test_bursts(void)
+{
+	static const u32 ticks_us[] = { 1, 1000, 4000 };
+	const u32 w = 100, service_us = 120, rtt_us = 40000;
+	struct jitter_sample in;
+	int i, n;
+
+	for (i = 0; i < 3; i++) {
+		struct jitter_ratio j = { 0 };
+		int samples = 0;
+
+		for (n = 0; n < 100000; n++) {
+			in.sent_us = n / w * rtt_us + n % w * 10;
+			in.arrived_us = (n / w * rtt_us + n % w * service_us) /
+					ticks_us[i] * ticks_us[i];
+			in.tick_us = ticks_us[i];
+			in.pkts = n;
+			samples += jitter_ratio_update(&j, &in, w, 1, 5);
 			EXPECT(!j.jr && !j.sjr, "tick %u: jr %f", ticks_us[i],
 			       j.jr * UNIT);
 		}
-		EXPECT(j.sampled, "tick %u: never resolved", ticks_us[i]);
+		EXPECT(samples > 10, "tick %u: %d samples", ticks_us[i],
+		       samples);
 	}
 }
 
@@ -306,7 +347,8 @@ const struct test jitter_ratio_tests[] = {
 	{ test_wrap, "jitter ratio: clocks and packet count wrap" },
 	{ test_extreme_windows, "jitter ratio: w = 1, 2^20, 2^31" },
 	{ test_intervals, "jitter ratio: zero and huge intervals" },
-	{ test_subtick_noise, "jitter ratio: rounding of a tick never decides" },
+	{ test_subtick_noise, "jitter ratio: delays within one tick never decide" },
+	{ test_bursts, "jitter ratio: nor does the place in a burst" },
 	{ test_saturated, "jitter ratio: 1/w on a saturated path, +-200 ppm" },
 	{ test_zero_dropped, "jitter ratio: sjr leaves out ineffective samples" },
 	{ test_restart, "jitter ratio: restart drops the open span" },
