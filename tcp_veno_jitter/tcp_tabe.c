@@ -9,16 +9,17 @@
  *   B_n   = (RTT * B_{n-1} + L_n) / ((t_n - t_{n-1}) + RTT)
  *   ocwnd = RTT * B_n / s
  *
- *   loss      ssthresh = cwnd = ocwnd, at least 2, at most the flight
+ *   loss      ssthresh = cwnd = ocwnd, at least 2, at most w
  *   timeout   ssthresh = ocwnd, cwnd = 1
  *
- *   symbol         field                          unit
- *   B_n            bandwidth.bw_bytes_per_s               bytes/s
- *   t_n            arrival.arrived_us             us, receiver's clock
- *   L_n            packets delivered * s          bytes
- *   RTT in B_n     srtt_us >> 3                   us
- *   RTT in ocwnd   tcp_min_rtt(), or srtt_us >> 3 us
- *   s              mss_cache                      bytes
+ *   symbol        field                           unit
+ *   B_n           bandwidth.bw_bytes_per_s        bytes/s
+ *   t_n           arrival.arrived_us              us, receiver's clock
+ *   L_n           packets delivered * s           bytes
+ *   RTT in B_n    srtt_us >> 3                    us
+ *   RTT in ocwnd  tcp_min_rtt(), or srtt_us >> 3  us
+ *   s             mss_cache                       bytes
+ *   w             tcp_snd_cwnd()                  packets
  *
  * The window grows as Reno's. Every loss counts as congestion: TABE says where
  * to go, not why. That ocwnd fits a random loss as well is what makes it good.
@@ -31,6 +32,9 @@
  *    recovery and overshoot at its end. Segments below s count as full; as
  *    ocwnd is in packets too, that cancels out.
  *  - A loss before the first estimate halves the window, as Reno does.
+ *  - ocwnd is bounded by w. The flight is no bound: the core answers a CE mark
+ *    and a probe's repair when packets_out no longer has what the ACK
+ *    acknowledged, which is nothing at the end of a burst.
  *  - A pause in sending is left out, it is no evidence of a slower path.
  *  - New Jersey's congestion warning (marking in routers) is left out; a CE
  *    mark is answered as a loss is.
@@ -99,14 +103,13 @@ static u32 tcp_tabe_ssthresh(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tcp_tabe *ca = inet_csk_ca(sk);
-	u32 flight_pkts = min(tcp_snd_cwnd(tp), tp->packets_out);
 	u32 ocwnd_pkts;
 
 	if (!ca->bandwidth.bw_bytes_per_s)
 		return tcp_loss_half_window(tp);
 	ocwnd_pkts = tabe_window_pkts(&ca->bandwidth, tcp_tabe_rtt_us(tp),
 				      tp->mss_cache);
-	return max(min(ocwnd_pkts, flight_pkts), 2U);
+	return clamp(ocwnd_pkts, 2U, max(tcp_snd_cwnd(tp), 2U));
 }
 
 static size_t tcp_tabe_get_info(struct sock *sk, u32 ext, int *attr,
