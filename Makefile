@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test setup modules tfrc lab install check fmt bench-lab clean distclean help
+.PHONY: demo test setup modules lab install check fmt bench-lab clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -38,14 +38,14 @@ test: setup
 	@$(MAKE) --no-print-directory -C testbed/traffic check PYTHON=$(VENV)/bin/python
 	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests testbed/tests
 
-check:
+check: setup
 	@$(VENV)/bin/ruff check --no-cache .
 	@$(VENV)/bin/ruff format --no-cache --check .
 	@if command -v shellcheck >/dev/null; then \
 		shellcheck testbed/setup testbed/run testbed/lab/guest/init .ci/run; \
 	else echo "shellcheck: skipped, not installed"; fi
 
-fmt:
+fmt: setup
 	@$(VENV)/bin/ruff check -q --no-cache --fix . ; $(VENV)/bin/ruff format --no-cache .
 
 modules:
@@ -64,4 +64,5 @@ clean:
 	rm -rf build
 
 distclean: clean
-	rm -rf results "$$(testbed/setup paths | sed -n 's/^cache=//p')"
+	cache="$$(testbed/setup paths | sed -n 's/^cache=//p')"; \
+	rm -rf results "$$cache"/kernels "$$cache"/venv-* "$$cache"/{packages,python}.log

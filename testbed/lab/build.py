@@ -4,6 +4,7 @@
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from contextlib import contextmanager
@@ -12,12 +13,21 @@ from functools import cached_property
 from pathlib import Path
 
 from lab.algorithms import ALGORITHMS
-from lab.errors import LabError, unknown
+from lab.errors import BadInput, LabError, unknown
 
 PROJECT = Path(__file__).resolve().parents[2]
 TESTBED = PROJECT / "testbed"
 BUILD = PROJECT / "build"
 MODULE_SOURCES = PROJECT / "tcp_veno_jitter"
+# What a result depends on besides the guest's own part: how it is run and what is made of it.
+RESULT_SOURCES = (
+    "topologies.py",
+    "links.py",
+    "metrics.py",
+    "stats.py",
+    "algorithms.py",
+    "backends/virtual.py",
+)
 TOOL_SOURCES = TESTBED / "traffic"
 
 
@@ -81,7 +91,7 @@ class Build:
 
     @cached_property
     def _lab_key(self) -> str:
-        lab = [TESTBED / "lab" / name for name in ("topologies.py", "links.py", "metrics.py")]
+        lab = [TESTBED / "lab" / name for name in RESULT_SOURCES]
         guest = _sources(TESTBED / "lab" / "guest", "*.py", "init")
         return hash_files([*lab, *guest, *_sources(TOOL_SOURCES, "*.c", "*.h", "Makefile")])
 
@@ -130,10 +140,15 @@ class Build:
         for algorithm, values in modules.items():
             module = next(self.stage.rglob(f"tcp_{algorithm}.ko"))
             text = run_cmd(["/sbin/modinfo", "-F", "parm", str(module)], "modinfo")
-            known = [line.split(":")[0] for line in text.splitlines()]
-            for name in values:
+            known = dict(line.split(":", 1) for line in text.splitlines())
+            for name, value in values.items():
                 if name not in known:
                     raise unknown(f"parameter of {algorithm}:", name, known)
+                limits = re.search(r"\((\d+)-(\d+)\)", known[name])
+                if limits and not int(limits[1]) <= value <= int(limits[2]):
+                    raise BadInput(
+                        f"modules.{algorithm}.{name} = {value}: between {limits[1]} and {limits[2]}"
+                    )
 
     def srcversions(self) -> dict[str, str]:
         """Return the srcversion of each module of ours, as modinfo gives it."""
@@ -147,8 +162,9 @@ class Build:
 def prepare() -> Build:
     """Set up and build what is missing, showing progress on this terminal; return the build."""
     for step in ("packages", "kernel"):
-        if subprocess.run([TESTBED / "setup", step]).returncode:
-            raise LabError(f"'testbed/setup {step}' failed; its message is above")
+        status = subprocess.run([TESTBED / "setup", step]).returncode
+        if status:  # it has said why
+            raise BadInput("") if status == 2 else LabError("")
     paths = dict(
         line.split("=", 1)
         for line in run_cmd([str(TESTBED / "setup"), "paths"], "testbed/setup").splitlines()

@@ -64,10 +64,11 @@ def _values(claim: Claim, results: list[dict[str, Any]]) -> list[float]:
         if all(result["axes"].get(axis) == value for axis, value in claim.where.items())
     ]
     mine = {_pair(r): r for r in at if r["algorithm"] == claim.algorithm}
+    mine = {key: r for key, r in mine.items() if r[claim.metric] is not None}
     if not claim.against:
         return [r[claim.metric] for r in mine.values()]
     if claim.against == "bound":
-        return [r[claim.metric] / r["bound_mbps"] for r in mine.values()]
+        return [r[claim.metric] / r["bound_mbps"] for r in mine.values() if r["bound_mbps"]]
     theirs = {_pair(r): r for r in at if r["algorithm"] == claim.against}
     return [
         mine[key][claim.metric] / theirs[key][claim.metric]

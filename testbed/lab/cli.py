@@ -23,7 +23,8 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 def _say_error(error: Exception) -> None:
-    print(f"run: {error}", file=sys.stderr)
+    if str(error):
+        print(f"run: {error}", file=sys.stderr)
 
 
 @app.command(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,11 +48,9 @@ def main(
         str, typer.Option(metavar="A,B", help="Run these instead of the scenario's own.")
     ] = "",
     seeds: Annotated[
-        int, typer.Option(metavar="N", help="Repeat with seeds 1 to N.", show_default="scenario's")
-    ] = 0,
-    seed: Annotated[
-        int, typer.Option(metavar="K", help="Run with seed K alone.", show_default=False)
-    ] = 0,
+        int | None, typer.Option(metavar="N", help="Repeat with seeds 1 to N.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="K", help="Run with seed K alone.")] = None,
     backend: Annotated[str, typer.Option(help="Where points run: virtual.")] = "virtual",
     jobs: Annotated[
         int, typer.Option(metavar="N", help="Points side by side.", show_default="all cores")
@@ -113,11 +112,12 @@ def _algorithms(scenario: Scenario, text: str) -> tuple[str, ...]:
     return names
 
 
-def _seeds(scenario: Scenario, count: int, single: int) -> list[int]:
-    if count and single:
+def _seeds(scenario: Scenario, count: int | None, single: int | None) -> list[int]:
+    if count is not None and single is not None:
         raise BadInput("--seeds N runs seeds 1 to N and --seed K only K: give one of them")
-    if count < 0 or single < 0:
-        raise BadInput("seeds are numbers from 1")
+    for number in (count, single):
+        if number is not None and not 1 <= number <= 10_000:
+            raise BadInput("seeds are numbers from 1 to 10000")
     return [single] if single else list(range(1, (count or scenario.run.seeds) + 1))
 
 
@@ -191,7 +191,7 @@ def entry() -> None:
     """Run the command, turning the two known kinds of trouble into one line and an exit status."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     try:
-        app(standalone_mode=True)
+        app(prog_name="testbed/run")
     except BadInput as error:
         _say_error(error)
         sys.exit(EXIT_BAD_INPUT)

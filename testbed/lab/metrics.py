@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from lab.points import Point
+from lab.points import START_SPREAD_S, Point
 from lab.scenario import FORWARD_HOPS
 from lab.stats import jain_index
 
@@ -27,18 +27,16 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         for spec, end in zip(point.spec["flows"], ends, strict=True)
     ]
     steady = samples.filter(pl.col("time_s") > point.warmup_s)
+    duration_s = point.spec["duration_s"]
+    steady_s = duration_s - point.warmup_s
     result = {
         "point": point.id,
-        "scenario": point.scenario_id,
-        "algorithm": point.algorithm,
-        "seed": point.seed,
-        "axes": point.axes,
-        "bound_mbps": point.bound_mbps,
-        "goodput_mbps": sum(flow["goodput_mbps"] for flow in flows),
-        "goodput_whole_mbps": sum(flow["goodput_whole_mbps"] for flow in flows),
+        **point.labels(),
+        "goodput_mbps": sum(f["bytes_steady"] for f in flows) * 8e-6 / steady_s,
+        "goodput_whole_mbps": sum(f["bytes_whole"] for f in flows) * 8e-6 / duration_s,
         "retransmits": sum(end["retransmits"] for end in ends),
         "timeouts": sum(end["timeouts"] for end in ends),
-        "jain": jain_index([flow["goodput_mbps"] for flow in flows]),
+        "jain": _jain(point, flows),
         "srtt_ms_p50": _quantile(steady["srtt_ms"], 0.5),
         **_queue_delay(point, hops),
         **_losses(point, hops),
@@ -59,21 +57,37 @@ def flow_files(raw: Path) -> list[Path]:
 
 
 def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[str, Any]:
-    start_s = max(point.warmup_s, spec["start_s"])
-    stop_s = spec["start_s"] + spec["duration_s"]
-    before = samples.filter(pl.col("time_s") <= start_s)
-    acked_before = 0
-    if len(before):  # count from the last sample of the warm-up, and from its time
-        start_s, acked_before = before["time_s"][-1], before["bytes_acked"][-1]
+    """Return one flow's figures. Its goodput_mbps is over the time it was active after the
+    warm-up, null if there was none; bytes_steady counts what it got through in that time."""
+    stop_s = spec["start_s"] + (end["end_s"] - end["start_s"])
+    stop_s = min(stop_s, spec["start_s"] + spec["duration_s"])
+    before = samples.filter(pl.col("time_s") <= point.warmup_s)["bytes_acked"]
+    active_s = stop_s - max(point.warmup_s, spec["start_s"])
+    steady = end["bytes_acked"] - (before[-1] if len(before) else 0) if active_s > 0 else 0
     return {
         "name": spec["name"],
         "algorithm": end["algorithm"],
-        "goodput_mbps": (end["bytes_acked"] - acked_before) * 8e-6 / (stop_s - start_s),
-        "goodput_whole_mbps": end["bytes_acked"] * 8e-6 / spec["duration_s"],
+        "start_s": spec["start_s"],
+        "stop_s": stop_s,
+        "bytes_steady": steady,
+        "bytes_whole": end["bytes_acked"],
+        "goodput_mbps": steady * 8e-6 / active_s if active_s > 0 else None,
+        "goodput_whole_mbps": end["bytes_acked"] * 8e-6 / (stop_s - spec["start_s"]),
         "retransmits": end["retransmits"],
         "timeouts": end["timeouts"],
         "min_rtt_ms": end["min_rtt_us"] / 1000,
     }
+
+
+def _jain(point: Point, flows: list[dict]) -> float | None:
+    """Return the index of those flows that were active all the time after the warm-up."""
+    end_s = point.spec["duration_s"] - 1e-3
+    rates = [
+        flow["goodput_mbps"]
+        for flow in flows
+        if flow["start_s"] <= point.warmup_s + START_SPREAD_S and flow["stop_s"] >= end_s
+    ]
+    return jain_index(rates) if rates else None
 
 
 def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:

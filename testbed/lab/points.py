@@ -18,6 +18,7 @@ from lab.scenario import FORWARD_HOPS, TOPOLOGY_HOPS, UNDER_TEST, AxisValue, Sce
 TCP_OPTION_BYTES = 12  # timestamps, on every segment
 HEADER_BYTES = 14 + 20 + 20  # Ethernet, IPv4, TCP: what netem's rate counts besides the MSS
 DEFAULT_MSS_BYTES = 1460
+START_SPREAD_S = 0.1  # flows start this much later at most, as the seed says
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,16 @@ class Point:
     @property
     def topology_key(self) -> str:
         return json.dumps(self.spec["topology"], sort_keys=True)
+
+    def labels(self) -> dict[str, Any]:
+        """Return what a result says of its point besides what was measured."""
+        return {
+            "scenario": self.scenario_id,
+            "algorithm": self.algorithm,
+            "seed": self.seed,
+            "axes": self.axes,
+            "bound_mbps": round(self.bound_mbps, 6),
+        }
 
     def describe(self) -> str:
         axes = "".join(
@@ -104,6 +115,12 @@ def derived_seed(seed: int, purpose: str) -> int:
     return int.from_bytes(digest[:8], "little") >> 1
 
 
+def start_shift_s(seed: int, flow: str) -> float:
+    """Return how much later FLOW starts, in s. Without it seeds would be the same run again
+    where nothing else is random, and flows would always meet in the same phase."""
+    return derived_seed(seed, f"start {flow}") % 10**6 * 1e-6 * START_SPREAD_S
+
+
 def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     links = {}
     for hop in TOPOLOGY_HOPS[at.topology.kind]:
@@ -111,14 +128,15 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         links[hop] = asdict(link) | {"seed": derived_seed(seed, hop)}
     flows: list[dict[str, Any]] = []
     for flow in at.flows:
-        for i in range(flow.count):
+        for name in flow.names():
+            start_s = round(flow.start_s + start_shift_s(seed, name), 6)
             flows.append(
                 {
-                    "name": flow.name if flow.count == 1 else f"{flow.name}{i + 1}",
+                    "name": name,
                     "pair": len(flows) + 1,
                     "algorithm": algorithm if flow.algorithm == UNDER_TEST else flow.algorithm,
-                    "start_s": flow.start_s,
-                    "duration_s": (flow.stop_s or at.run.duration_s) - flow.start_s,
+                    "start_s": start_s,
+                    "duration_s": round((flow.stop_s or at.run.duration_s) - start_s, 6),
                     "bytes": flow.bytes,
                     "mss_bytes": flow.mss_bytes,
                 }

@@ -5,6 +5,7 @@ python -m lab.publish RUN_FOLDER [DOCS_FOLDER]
 """
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,8 +42,7 @@ def claims_table(verdicts: list[claims.Verdict]) -> str:
 
 def page(scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any]) -> str:
     names = list(dict.fromkeys(result["algorithm"] for result in results))
-    arguments = meta["command"].split(" ")[1:]
-    command = " ".join(["testbed/run", *_without_out(arguments)])
+    command = shlex.join(_without_out(shlex.split(meta["command"])))
     parts = [
         f"# {scenario.id}: {scenario.title}",
         scenario.description.strip(),
@@ -66,7 +66,7 @@ def _without_out(arguments: list[str]) -> list[str]:
     """Drop where the results went: it means nothing to a reader."""
     kept, skip = [], False
     for argument in arguments:
-        if not skip and argument not in ("--out", "--resume"):
+        if not skip and argument.split("=")[0] not in ("--out", "--resume"):
             kept.append(argument)
         skip = argument == "--out"
     return kept

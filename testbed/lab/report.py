@@ -171,10 +171,11 @@ def _flow_table(
     scenario: Scenario, results: list[dict], flow: Flow, names: list[str]
 ) -> MetricTable:
     """Return the table of the mean goodput of the flows that one [[flows]] entry stands for."""
-    members = {flow.name} | {f"{flow.name}{i + 1}" for i in range(flow.count)}
+    members = set(flow.names())
     alone = []
     for result in results:
         rates = [f["goodput_mbps"] for f in result["flows"] if f["name"] in members]
+        rates = [rate for rate in rates if rate is not None]
         if rates:
             alone.append(result | {"goodput_mbps": sum(rates) / len(rates)})
     kind = "the row's algorithm" if flow.algorithm.startswith("$") else flow.algorithm
@@ -493,15 +494,12 @@ def _samples(folder: Path, result: dict[str, Any], kind: str = "flows") -> Path:
 
 def _reproduce(meta: dict[str, Any]) -> list[tuple[str, str]]:
     """Return (label, text) of what a reader needs to run this again; empty ones are left out."""
-    program, *arguments = (meta.get("command") or "").split(" ")
-    if program.endswith("__main__.py"):
-        program = "./testbed/run"
     seeds = meta.get("seeds", [])
     contiguous = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
     commit = meta.get("git_commit", "")
     wall_s, cpus = meta.get("wall_s"), meta.get("host_cpus")
     entries = [
-        ("Command", " ".join([program, *arguments])),
+        ("Command", meta.get("command", "")),
         ("Commit", commit + (" and uncommitted changes" if meta.get("git_dirty") else "")),
         ("Backend", meta.get("backend", "")),
         ("Kernel", meta.get("kernel_release", "")),

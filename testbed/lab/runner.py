@@ -4,10 +4,13 @@
 import datetime
 import os
 import queue
+import shlex
 import subprocess
 import sys
 import threading
 import time
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -55,30 +58,35 @@ def run(
     scenario: Scenario, points: list[Point], backend: Backend, store: Store, jobs: int
 ) -> Sweep:
     """Run those of POINTS that STORE does not have yet; return all that it then has."""
-    todo = [point for point in points if not store.has(point)]
+    keep = _keeps_samples(scenario, points)
+    todo = [point for point in points if not store.has(point, keep(point))]
     sweep = Sweep([], reused=len(points) - len(todo))
     started = time.time()
     store.write_json("meta.json", _meta(scenario, points, backend, started, None))
     try:
         if todo:
-            _run_all(scenario, todo, backend, store, jobs, sweep)
+            _run_all(todo, backend, store, jobs, keep, sweep)
     finally:
         sweep.results = store.assemble(points)
         store.write_json("meta.json", _meta(scenario, points, backend, started, time.time()))
     return sweep
 
 
-def _run_all(scenario, todo, backend, store, jobs: int, sweep: Sweep) -> None:
+def _keeps_samples(scenario: Scenario, points: list[Point]) -> Callable[[Point], bool]:
+    keep, first_seed = scenario.run.keep_samples, min(point.seed for point in points)
+    return lambda point: keep == "all" or (keep == "first-seed" and point.seed == first_seed)
+
+
+def _run_all(todo, backend, store, jobs: int, keep, sweep: Sweep) -> None:
     work: queue.SimpleQueue = queue.SimpleQueue()
     for batch in backend.batches(todo, jobs):
         work.put(batch)
     outcomes: queue.Queue = queue.Queue()
     stop = threading.Event()
     cpus = sorted(os.sched_getaffinity(0))
-    first_seed = min(point.seed for point in todo)
     workers = [
         threading.Thread(target=_worker, args=(backend, work, cpus[i % len(cpus)], outcomes, stop,
-                                               scenario, store, first_seed))
+                                               store, keep))
         for i in range(jobs)
     ]  # fmt: skip
     for worker in workers:
@@ -93,22 +101,21 @@ def _run_all(scenario, todo, backend, store, jobs: int, sweep: Sweep) -> None:
             worker.join()
 
 
-def _worker(backend, work, cpu: int, outcomes, stop, scenario, store, first_seed: int) -> None:
+def _worker(backend, work, cpu: int, outcomes, stop, store, keep) -> None:
     """Take batches until there are none; report each point, or what broke the backend."""
 
     def on_outcome(outcome) -> None:
-        if outcome.error:
-            log = store.add_failure(outcome.point, outcome.error, outcome.log)
-            outcomes.put(f"{outcome.point.describe()}: {outcome.error} (log: {log})")
+        point, error, log = outcome.point, outcome.error, outcome.log
+        if not error:
+            try:
+                result = summarize(point, outcome.raw)
+            except Exception as unreadable:  # this point's samples; the others go on
+                error, log = f"its samples make no sense: {unreadable}", traceback.format_exc()
+        if error:
+            path = store.add_failure(point, error, log)
+            outcomes.put(f"{point.describe()}: {error} (log: {path})")
             return
-        keep = scenario.run.keep_samples
-        result = summarize(outcome.point, outcome.raw)
-        store.add(
-            outcome.point,
-            result,
-            outcome.raw,
-            keep == "all" or (keep == "first-seed" and outcome.point.seed == first_seed),
-        )
+        store.add(point, result, outcome.raw, keep(point))
         outcomes.put(None)
 
     try:
@@ -192,7 +199,7 @@ def _meta(scenario, points, backend, started: float, ended: float | None) -> dic
         "scenario": scenario.id,
         "title": scenario.title,
         "source": scenario.source,
-        "command": " ".join(sys.argv),
+        "command": shlex.join(["testbed/run", *sys.argv[1:]]),
         "git_commit": _git("rev-parse", "HEAD"),
         "git_dirty": bool(_git("status", "--porcelain")),
         **backend.describe(),

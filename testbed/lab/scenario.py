@@ -6,6 +6,7 @@ runs or is written.
 """
 
 import copy
+import math
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from lab.algorithms import ALGORITHMS
 from lab.errors import BadInput, unknown
-from lab.links import Link
+from lab.links import QUEUE_UNLIMITED_PKTS, Link
 
 SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
 
@@ -24,6 +25,10 @@ TOPOLOGY_HOPS = {
 }
 FORWARD_HOPS = {"dumbbell": ("bottleneck", "wireless")}  # those that data takes, in order
 OPEN_SECTIONS = ("links", "modules")  # --set may add to them what the file does not name
+SECTION_KINDS = {"flows": list, "claims": list}  # the others are tables
+KIND_NAMES = {str: "a text", list: "[[tables]]", dict: "a table"}
+MAX_PAIRS = 100
+NOT_SWEPT = ("run.seeds", "run.algorithms", "run.keep_samples", "run.sample_ms")
 UNDER_TEST = "$algorithm"  # in a flow: the algorithm that this point is about
 METRICS = (
     "goodput_mbps",
@@ -56,6 +61,12 @@ class Flow:
     stop_s: float = 0.0  # 0: until the point ends
     bytes: int = 0  # 0: no limit
     mss_bytes: int = 0  # 0: as the MTU allows
+
+    def names(self) -> list[str]:
+        """Return the names of the COUNT flows that this entry stands for."""
+        if self.count == 1:
+            return [self.name]
+        return [f"{self.name}{i + 1}" for i in range(self.count)]
 
 
 @dataclass(frozen=True)
@@ -240,9 +251,11 @@ def _build(cls: type, table: Any, where: str, **given: Any):
 
 def _convert(kind: Any, value: Any, where: str) -> Any:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if number and not math.isfinite(value):
+        raise BadInput(f"{where} = {value}: this must be a finite number")
     if kind in (float, float | None) and number:
         return float(value)
-    if kind is int and number and value == int(value):
+    if kind is int and number and value == int(value) and abs(value) < 2**53:
         return int(value)
     if kind is bool and isinstance(value, bool):
         return value
@@ -251,7 +264,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     if kind == tuple[str, ...]:
         value = [value] if isinstance(value, str) else value
         if isinstance(value, list) and all(isinstance(v, str) for v in value):
-            return tuple(value)
+            return tuple(dict.fromkeys(value))
     if kind == AxisValue and (number or isinstance(value, str)):
         return float(value) if number else value
     if kind == tuple[AxisValue, ...] and isinstance(value, list) and value:
@@ -260,7 +273,8 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         return {key: _convert(AxisValue, v, f"{where}.{key}") for key, v in value.items()}
     if kind == dict[str, Any] and isinstance(value, dict):
         return value
-    wanted = getattr(kind, "__name__", str(kind)).replace("tuple", "list of")
+    names = {float: "number", int: "whole number", str: "text", bool: "true or false"}
+    wanted = names.get(kind, "list" if "tuple" in str(kind) else "number")
     raise BadInput(f"{where} = {value!r}: this must be a {wanted}")
 
 
@@ -275,6 +289,10 @@ def parse(scenario_id: str, source: dict) -> Scenario:
     for key in ("title", "links", "flows", "run"):
         if key not in source:
             raise BadInput(f"{scenario_id}: '{key}' is missing; docs/scenarios.md shows a file")
+    for key, value in source.items():
+        kind = str if key in ("title", "paper", "description") else SECTION_KINDS.get(key, dict)
+        if not isinstance(value, kind):
+            raise BadInput(f"{scenario_id}: {key} must be {KIND_NAMES[kind]}")
     topology = _build(Topology, source.get("topology", {}), "topology")
     if topology.kind not in TOPOLOGY_HOPS:
         raise unknown("topology", topology.kind, TOPOLOGY_HOPS)
@@ -317,10 +335,17 @@ def _check_link(where: str, link: Link) -> None:
         raise BadInput(f"{where}.rate_mbps = {link.rate_mbps:g}: at most 100000")
     if link.delay_ms > 60_000:
         raise BadInput(f"{where}.delay_ms = {link.delay_ms:g}: at most 60000")
+    if link.queue_pkts > QUEUE_UNLIMITED_PKTS:
+        raise BadInput(f"{where}.queue_pkts = {link.queue_pkts}: at most {QUEUE_UNLIMITED_PKTS}")
     if link.queue_pkts and (link.loss_pct or not link.rate_mbps):
         raise BadInput(
             f"{where}: queue_pkts needs rate_mbps and no loss_pct on the same hop, or the cause"
             " of a drop would be unknown; put the loss on the wireless hop"
+        )
+    if link.queue_pkts and link.delay_ms:
+        raise BadInput(
+            f"{where}: queue_pkts and delay_ms on one hop, where packets in flight would count as"
+            " queued; put the delay on the wireless hop"
         )
 
 
@@ -328,11 +353,12 @@ def _modules(tables: dict) -> dict[str, dict[str, int]]:
     for name, table in tables.items():
         if name not in ALGORITHMS:
             raise unknown("algorithm in modules:", name, ALGORITHMS)
+        if not isinstance(table, dict):
+            raise BadInput(f"modules.{name} must be a table of the module's parameters")
         if not ALGORITHMS[name].module:
             raise BadInput(f"modules.{name}: it is built into the kernel and has no parameters")
         for key, value in table.items():
-            if not isinstance(value, (int, float)) or value != int(value):
-                raise BadInput(f"modules.{name}.{key} = {value!r}: this must be a whole number")
+            _convert(int, value, f"modules.{name}.{key}")
     return {name: {k: int(v) for k, v in table.items()} for name, table in tables.items()}
 
 
@@ -353,8 +379,13 @@ def _flows(tables: list) -> tuple[Flow, ...]:
             raise BadInput(f"flows.{i}.name = {flow.name!r}: letters, digits, - and _ only")
         if flow.algorithm != UNDER_TEST and flow.algorithm not in ALGORITHMS:
             raise unknown("algorithm", flow.algorithm, ALGORITHMS)
-    if len({flow.name for flow in flows}) < len(flows):
-        raise BadInput("two [[flows]] have the same name")
+    names = [name for flow in flows for name in flow.names()]
+    if len(set(names)) < len(names):
+        raise BadInput("two flows have the same name (name1, name2 and so on where count is given)")
+    if len(names) > MAX_PAIRS:
+        raise BadInput(f"{len(names)} flows: at most {MAX_PAIRS}")
+    if not any(flow.algorithm == UNDER_TEST for flow in flows):
+        raise BadInput(f"no flow has the algorithm under test ({UNDER_TEST}): nothing to compare")
     return flows
 
 
@@ -366,10 +397,12 @@ def _axis(name: str, table: Any) -> Axis:
     axis = _build(Axis, table, f"axes.{name}", name=name)
     if bool(axis.sets) == bool(axis.choices):
         raise BadInput(f"axes.{name}: give either sets and values, or choices")
+    if axis.sets.split(".")[0] in ("axes", "claims") or axis.sets in NOT_SWEPT:
+        raise BadInput(f"axes.{name}.sets = {axis.sets}: this cannot be swept")
     if not axis.choices:
         for value in axis.values or ("no values",):
             _convert(float, value, f"axes.{name}.values")
-        return axis
+        return replace(axis, values=tuple(dict.fromkeys(axis.values)))
     for value in axis.values:
         if value not in axis.choices:
             raise unknown(f"choice of {name}:", str(value), axis.choices)
@@ -386,16 +419,8 @@ def _claims(tables: list) -> tuple[Claim, ...]:
 
 
 def _check(scenario: Scenario) -> None:
-    run = scenario.run
-    check_algorithms(run.algorithms)
-    if not 0 < run.duration_s <= 100_000 or not 0 <= run.warmup_s < run.duration_s:
-        raise BadInput("run: 0 <= warmup_s < duration_s <= 100000 must hold")
-    if not 1 <= run.seeds <= 10_000:
-        raise BadInput(f"run.seeds = {run.seeds}: between 1 and 10000")
-    if not 1 <= run.sample_ms <= 60_000:
-        raise BadInput(f"run.sample_ms = {run.sample_ms}: between 1 and 60000")
-    if run.keep_samples not in ("first-seed", "all", "none"):
-        raise unknown("run.keep_samples", run.keep_samples, ("first-seed", "all", "none"))
+    """Refuse what each table allows but all together do not."""
+    _check_run(scenario.run)
     forward = FORWARD_HOPS[scenario.topology.kind]
     if not any(scenario.links.get(hop, Link()).rate_mbps for hop in forward):
         raise BadInput(
@@ -403,20 +428,44 @@ def _check(scenario: Scenario) -> None:
             " in no time"
         )
     for flow in scenario.flows:
-        if flow.start_s >= run.duration_s or flow.stop_s > run.duration_s:
-            raise BadInput(f"flow {flow.name}: it must start and stop within run.duration_s")
+        stop_s = flow.stop_s or scenario.run.duration_s
+        if stop_s > scenario.run.duration_s or flow.start_s + 1 > stop_s:
+            raise BadInput(
+                f"flow {flow.name}: it must last a second at least and end by run.duration_s"
+            )
     for axis in scenario.axes:
-        if axis.scale not in ("linear", "log"):
-            raise unknown(f"axes.{axis.name}.scale", axis.scale, ("linear", "log"))
-        for value in axis.values:
-            probe = copy.deepcopy(scenario.source)
-            probe.pop("axes")
-            axis.apply(probe, value)
-            probe["claims"] = []
-            parse(scenario.id, probe)
+        _check_axis(scenario, axis)
     axes = {axis.name: axis for axis in scenario.axes}
     for claim in scenario.claims:
         _check_claim(claim, axes)
+
+
+def _check_run(run: Run) -> None:
+    check_algorithms(run.algorithms)
+    if not 1 <= run.sample_ms <= 60_000:
+        raise BadInput(f"run.sample_ms = {run.sample_ms}: between 1 and 60000")
+    if not 0 < run.duration_s <= 100_000 or not 0 <= run.warmup_s < run.duration_s:
+        raise BadInput("run: 0 <= warmup_s < duration_s <= 100000 must hold")
+    for key in ("warmup_s", "duration_s"):
+        samples = getattr(run, key) * 1000 / run.sample_ms
+        if abs(samples - round(samples)) > 1e-6:
+            raise BadInput(f"run.{key} must be a multiple of run.sample_ms ({run.sample_ms} ms)")
+    if not 1 <= run.seeds <= 10_000:
+        raise BadInput(f"run.seeds = {run.seeds}: between 1 and 10000")
+    if run.keep_samples not in ("first-seed", "all", "none"):
+        raise unknown("run.keep_samples", run.keep_samples, ("first-seed", "all", "none"))
+
+
+def _check_axis(scenario: Scenario, axis: Axis) -> None:
+    """Refuse an axis with a value at which the scenario would be nonsense."""
+    if axis.scale not in ("linear", "log"):
+        raise unknown(f"axes.{axis.name}.scale", axis.scale, ("linear", "log"))
+    for value in axis.values:
+        probe = copy.deepcopy(scenario.source)
+        probe.pop("axes")
+        axis.apply(probe, value)
+        probe["claims"] = []
+        parse(scenario.id, probe)
 
 
 def _check_claim(claim: Claim, axes: dict[str, Axis]) -> None:

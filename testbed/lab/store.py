@@ -11,6 +11,7 @@ from typing import Any
 from lab.errors import BadInput
 from lab.points import Point
 
+SAMPLES = ("flows.csv", "hops.csv")
 PROJECT_RESULTS = Path("results")
 
 
@@ -52,16 +53,20 @@ class Store:
     def _point_file(self, point: Point) -> Path:
         return self.folder / "points" / f"{point.id}.json"
 
-    def has(self, point: Point) -> bool:
-        return self._point_file(point).exists()
+    def _sample_file(self, point: Point, name: str) -> Path:
+        return self.folder / "samples" / f"{point.id}.{name}"
+
+    def has(self, point: Point, with_samples: bool = False) -> bool:
+        """Say whether POINT is finished, its samples included if they are wanted."""
+        if not self._point_file(point).exists():
+            return False
+        return not with_samples or all(self._sample_file(point, n).exists() for n in SAMPLES)
 
     def add(self, point: Point, result: dict[str, Any], raw: Path, keep_samples: bool) -> None:
         """Keep the result of POINT; its samples first, so that a result is never without them."""
         if keep_samples:
-            for name in ("flows.csv", "hops.csv"):
-                write_atomically(
-                    self.folder / "samples" / f"{point.id}.{name}", (raw / name).read_text()
-                )
+            for name in SAMPLES:
+                write_atomically(self._sample_file(point, name), (raw / name).read_text())
         write_atomically(self._point_file(point), json.dumps(result, sort_keys=True) + "\n")
 
     def add_failure(self, point: Point, error: str, log: str) -> Path:
@@ -70,10 +75,17 @@ class Store:
         return path
 
     def assemble(self, points: list[Point]) -> list[dict[str, Any]]:
-        """Write results.jsonl of those POINTS that are finished and return them in order."""
-        lines = [self._point_file(point).read_text() for point in points if self.has(point)]
+        """Write results.jsonl of those POINTS that are finished and return them in order.
+
+        What a result is called (its axes' names, say) is the scenario's of today, not of the day
+        it was measured: only what was measured is a function of the point's content.
+        """
+        results = []
+        for point in filter(self.has, points):
+            results.append(json.loads(self._point_file(point).read_text()) | point.labels())
+        lines = [json.dumps(result, sort_keys=True) + "\n" for result in results]
         write_atomically(self.folder / "results.jsonl", "".join(lines))
-        return [json.loads(line) for line in lines]
+        return results
 
     def read_json(self, name: str) -> Any:
         return json.loads((self.folder / name).read_text())

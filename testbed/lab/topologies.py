@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Mininet topologies of the experiments.
 
-They are plain Topo subclasses: `mn --custom testbed/lab/topologies.py --topo dumbbell` builds
-the same network by hand. Links are bare; what a hop does to packets is set on the routers'
-interfaces that HOPS names, never on an end host (a queue on the sending host would push back
-on its own TCP, which no real bottleneck does).
+They are plain Topo subclasses; `mn --custom testbed/lab/topologies.py --topo dumbbell,2
+--controller none` builds the same network by hand. Links are bare; what a hop does to packets is
+set on the routers' interfaces that HOPS names, never on an end host (a queue on the sending host
+would push back on its own TCP, which no real bottleneck does).
 """
 
 from typing import ClassVar
@@ -45,9 +45,11 @@ class Host(Node):
 class Router(Node):
     """A node that forwards."""
 
-    def config(self, **params):
+    def config(self, routes=(), **params):
+        """Set up the node; ROUTES are arguments of `ip route add`."""
         result = super().config(**params)
-        run(self, "sysctl -qw net.ipv4.ip_forward=1")
+        commands = [f"ip route replace {route}" for route in routes]
+        run(self, "sysctl -qw net.ipv4.ip_forward=1", *commands)
         return result
 
 
@@ -66,8 +68,18 @@ class Dumbbell(Topo):
         "reverse_bottleneck": "r2-rev",
     }
 
+    ROUTES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "r1": ("10.200.0.0/16 via 10.0.1.2",),
+        "r2": ("10.100.0.0/16 via 10.0.1.1", "10.200.0.0/16 via 10.0.2.2"),
+        "r3": ("10.100.0.0/16 via 10.0.2.1",),
+    }
+
     def build(self, pairs: int = 1, **_params):
-        r1, r2, r3 = (self.addNode(name, cls=Router, ip=None) for name in ("r1", "r2", "r3"))
+        pairs = int(pairs)  # mn passes text
+        r1, r2, r3 = (
+            self.addNode(name, cls=Router, ip=None, routes=routes)
+            for name, routes in self.ROUTES.items()
+        )
         self._wire(r1, r2, "r1-fwd", "r2-rev", "10.0.1.1/24", "10.0.1.2/24")
         self._wire(r2, r3, "r2-fwd", "r3-rev", "10.0.2.1/24", "10.0.2.2/24")
         for i in range(1, pairs + 1):
@@ -86,15 +98,6 @@ class Dumbbell(Topo):
         )
 
     @staticmethod
-    def routes() -> dict[str, list[str]]:
-        """Return the static routes of each router, as arguments of `ip route add`."""
-        return {
-            "r1": ["10.200.0.0/16 via 10.0.1.2"],
-            "r2": ["10.100.0.0/16 via 10.0.1.1", "10.200.0.0/16 via 10.0.2.2"],
-            "r3": ["10.100.0.0/16 via 10.0.2.1"],
-        }
-
-    @staticmethod
     def address(pair: int) -> str:
         """Return the address of the receiver of PAIR (from 1)."""
         return f"10.200.{pair}.2"
@@ -105,12 +108,10 @@ topos = KINDS  # the name that `mn --custom` looks for
 
 
 def finish(net: Mininet, offloads: bool) -> None:
-    """Complete a started network: routes, offloads, and every neighbour known for good.
+    """Complete a started network: offloads, and every neighbour known for good.
 
     Address resolution in mid-run would be packets that no scenario asked for, lost like any.
     """
-    for name, routes in net.topo.routes().items():
-        run(net[name], *(f"ip route add {route}" for route in routes))
     switch = "on" if offloads else "off"
     for node in net.values():
         commands = []

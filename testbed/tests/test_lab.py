@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The lab itself, on a booted lab kernel: repeatable, clean, and honest about what fails."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -124,7 +125,7 @@ def test_every_drop_has_a_cause(backend):
 
 
 def test_no_loss_fills_the_bound_and_overflows_the_queue(backend):
-    """Ten seconds of Reno over a short queue: near the bound, and drops are congestion."""
+    """Thirty seconds of Reno over a short queue: near the bound, and drops are congestion."""
     settings = {"links.bottleneck.queue_pkts": "12"}
     point = short_points(backend, ["reno"], [1], "0", **settings)[0]
     files = raw_bytes(backend, [point])[point.id]
@@ -137,12 +138,18 @@ def test_no_loss_fills_the_bound_and_overflows_the_queue(backend):
 
 
 def test_a_hanging_point_is_killed_and_the_rest_still_run(backend, monkeypatch):
-    """The point that hangs is reported with its console; those behind it get another boot."""
+    """The point that hangs is reported with its console; those behind it get another boot.
+
+    It really hangs: without a rate its flow never lets virtual time move.
+    """
     sweep = short_points(backend, ["reno"], [1, 2, 3], "1")
+    no_rate = {hop: {"seed": 1} for hop in sweep[1].spec["links"]}
+    sweep[1] = dataclasses.replace(sweep[1], spec=sweep[1].spec | {"links": no_rate})
     real = virtual.wall_limit_s
     monkeypatch.setattr(
-        virtual, "wall_limit_s", lambda point: -1.0 if point is sweep[1] else real(point)
+        virtual, "wall_limit_s", lambda point: 3.0 if point is sweep[1] else real(point)
     )
+    monkeypatch.setattr(virtual, "cost_s", lambda point: 1.0)
     ended = []
     backend.run_batch(sweep, 0, lambda o: ended.append((o.point.seed, o.error)), threading.Event())
     assert [seed for seed, _ in ended] == [1, 2, 3]
@@ -153,10 +160,10 @@ def test_a_hanging_point_is_killed_and_the_rest_still_run(backend, monkeypatch):
 def test_a_failing_point_is_named_and_the_rest_still_run(tmp_path):
     """A value that the module refuses fails its own points: exit 1, a log, all other results."""
     done = run_command(
-        PATH, *SHORT, "--algorithms", "jtcp,reno", "--seed", "1", "--set", "loss_pct=1",
-        "--set", "modules.jtcp.k_percent=0", "--out", str(tmp_path / "out"),
+        PATH, *SHORT, "--algorithms", "cdg,reno", "--seed", "1", "--set", "loss_pct=1",
+        "--set", "modules.cdg.window=16", "--out", str(tmp_path / "out"),
     )  # fmt: skip
-    assert done.returncode == 1 and "jtcp refuses k_percent = 0" in done.stderr
+    assert done.returncode == 1 and "cdg refuses window = 16" in done.stderr
     results = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
     assert [json.loads(line)["algorithm"] for line in results] == ["reno"]
     assert len(list((tmp_path / "out" / "logs").iterdir())) == 1
@@ -270,6 +277,13 @@ net.stop()
     flow = next(json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"name"'))
     assert flow["completed"] and flow["bytes_acked"] == 1_000_000
     assert 0.84 < flow["end_s"] - flow["start_s"] < 2.0  # virtual: 1 MB at 10 Mb/s, 40 ms
+
+
+def test_the_topology_works_under_mn(tmp_path):
+    """`mn --custom` builds the dumbbell with its routes: both ends reach each other."""
+    mn = f"mn --custom {RUN.parent}/lab/topologies.py --topo dumbbell,2 --controller none"
+    done = run_command("--exec", f"{mn} --test pingall", cwd=tmp_path)
+    assert done.returncode == 0 and "0% dropped" in done.stdout, done.stdout
 
 
 def test_exec_passes_the_exit_status_on():

@@ -144,7 +144,7 @@ def write_samples(folder: Path, result: dict) -> None:
 
 def make_meta(results: list[dict], **changes) -> dict:
     return {
-        "command": "testbed/lab/__main__.py veno-single --seeds 10", "git_commit": "0123abcd" * 5,
+        "command": "testbed/run veno-single --seeds 10", "git_commit": "0123abcd" * 5,
         "git_dirty": False, "backend": "virtual", "kernel_release": "7.3.0-lab",
         "kernel_build": "fdcc", "module_srcversions": {"tcp_jtcp": "ABC123"},
         "points": len(results), "algorithms": sorted({r["algorithm"] for r in results}),
@@ -271,7 +271,7 @@ def test_what_looks_equal_is_not_ranked():
 
 def test_how_to_run_it_again(one_axis):
     html = one_axis[3]
-    for text in ("./testbed/run veno-single --seeds 10", "7.3.0-lab", "tcp_jtcp ABC123",
+    for text in ("testbed/run veno-single --seeds 10", "7.3.0-lab", "tcp_jtcp ABC123",
                  "tc qdisc add dev wireless netem seed 5", "1 to 7", "61.25 s"):  # fmt: skip
         assert text in html
 

@@ -2,6 +2,7 @@
 """A scenario file or --set that makes no sense is refused with one line that names the cure."""
 
 import copy
+import math
 import tomllib
 
 import pytest
@@ -60,7 +61,7 @@ def test_every_scenario_of_the_project_is_good():
         ({"links__wireless__loss_pct": -1}, "negative"),
         ({"links__bottleneck__rate_mbps": -2}, "negative"),
         ({"links__bottleneck__rate_mbps": 0}, "rate_mbps"),
-        ({"links__bottleneck__rate_mbps": "2mbit"}, "must be a float"),
+        ({"links__bottleneck__rate_mbps": "2mbit"}, "must be a number"),
         ({"links__bottleneck__los_pct": 1}, "did you mean 'loss_pct'"),
         ({"links__bottleneck__loss_pct": 1}, "cause of a drop"),
         ({"links__wirelss__loss_pct": 1}, "did you mean 'wireless'"),
@@ -71,9 +72,21 @@ def test_every_scenario_of_the_project_is_good():
         ({"run__seeds": 0}, "between 1 and"),
         ({"run__sample_ms": 0}, "sample_ms"),
         ({"run__keep_samples": "some"}, "first-seed"),
+        ({"run__sample_ms": 7000}, "multiple of run.sample_ms"),
+        ({"run__seeds": math.inf}, "finite"),
+        ({"links__wireless__loss_pct": math.nan}, "finite"),
+        ({"links__bottleneck__queue_pkts": 1e30}, "whole number"),
+        ({"links__bottleneck__delay_ms": 5}, "packets in flight"),
+        ({"flows__0__algorithm": "reno"}, "nothing to compare"),
+        ({"axes__loss_pct__sets": "run.seeds"}, "cannot be swept"),
+        ({"modules": {"jtcp": {"m": math.nan}}}, "finite"),
+        ({"modules": {"jtcp": 5}}, "must be a table"),
+        ({"links": 5}, "must be a table"),
+        ({"claims": 5}, "[[tables]]"),
+        ({"title": 5}, "must be a text"),
         ({"flows__0__count": 0}, "between 1 and 100"),
         ({"flows__0__name": "a:b"}, "letters"),
-        ({"flows__0__start_s": 30}, "within run.duration_s"),
+        ({"flows__0__start_s": 30}, "end by run.duration_s"),
         ({"flows__0__algorithm": "tahoe"}, "unknown algorithm"),
         ({"axes__loss_pct__values": [0, 101]}, "at most 100 %"),
         ({"axes__loss_pct__values": []}, "axes.loss_pct.values"),
@@ -86,8 +99,8 @@ def test_every_scenario_of_the_project_is_good():
     ],
 )
 def test_nonsense_is_refused(changes, told):
-    tree = source(**{k: v for k, v in changes.items() if k != "modules"})
-    tree |= {k: v for k, v in changes.items() if k == "modules"}
+    tree = source(**{k: v for k, v in changes.items() if "__" in k})
+    tree |= {k: v for k, v in changes.items() if "__" not in k}
     with pytest.raises(BadInput) as refusal:
         scenario.parse("test", tree)
     assert told in str(refusal.value) and "\n" not in str(refusal.value)
@@ -97,6 +110,15 @@ def test_a_claim_that_cannot_fail_is_refused():
     tree = source()
     del tree["claims"][0]["at_least"]
     with pytest.raises(BadInput, match="could not fail"):
+        scenario.parse("test", tree)
+
+
+def test_names_and_values_count_once():
+    tree = source(run__algorithms=["reno", "reno"], axes__loss_pct__values=[1, 1])
+    loaded = scenario.parse("test", tree)
+    assert loaded.run.algorithms == ("reno",) and loaded.axes[0].values == (1.0,)
+    tree["flows"] = [{"name": "a", "count": 2}, {"name": "a1"}]
+    with pytest.raises(BadInput, match="same name"):
         scenario.parse("test", tree)
 
 
@@ -156,7 +178,8 @@ def test_a_choice_is_laid_over_the_rest():
         ({"choices": {"a": {"run": {"seeds": 1}}}}, "tables of topology"),
         ({"choices": {"a": {"links": {"bottleneck": {"loss_pct": 1}}}}}, "cause of a drop"),
         ({"choices": CHOICES, "sets": "run.seeds"}, "either sets"),
-        ({"sets": "run.seeds", "values": ["a"]}, "must be a float"),
+        ({"sets": "run.seeds", "values": [1]}, "cannot be swept"),
+        ({"sets": "links.wireless.loss_pct", "values": ["a"]}, "must be a number"),
     ):
         tree["axes"]["path"] = wrong
         with pytest.raises(BadInput, match=told):
@@ -190,7 +213,10 @@ def test_flows_get_pairs_of_their_own():
     assert [f["name"] for f in flows] == ["tcp1", "tcp2", "tcp3", "x"]
     assert [f["pair"] for f in flows] == [1, 2, 3, 4] and point.spec["topology"]["pairs"] == 4
     assert [f["algorithm"] for f in flows] == ["jtcp"] * 3 + ["cubic"]
-    assert flows[3]["start_s"] == 5 and flows[3]["duration_s"] == 10
+    for flow, (start_s, stop_s) in zip(flows, [(0, 20)] * 3 + [(5, 15)], strict=True):
+        assert 0 <= flow["start_s"] - start_s <= points.START_SPREAD_S
+        assert flow["start_s"] + flow["duration_s"] == pytest.approx(stop_s)
+    assert len({flow["start_s"] % 1 for flow in flows}) == 4  # not in step
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,13 @@ def fake_source(folder: Path, time_travel: bool, netem_seed: bool) -> Path:
     """Make what looks like a kernel source that lacks one thing or the other."""
     uml = folder / "arch/um/Kconfig"
     netem = folder / "include/uapi/linux/pkt_sched.h"
+    tcp = folder / "include/uapi/linux/tcp.h"
     for path, text in (
+        (tcp, "tcpi_total_rto\n"),
         (uml, "config UML_TIME_TRAVEL_SUPPORT\n" * time_travel),
         (netem, "TCA_NETEM_PRNG_SEED\n" * netem_seed),
     ):
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return folder
 
@@ -43,14 +45,16 @@ def fake_source(folder: Path, time_travel: bool, netem_seed: bool) -> Path:
 def test_a_kernel_source_that_cannot_serve_is_named(tmp_path, time_travel, netem_seed, told):
     source = fake_source(tmp_path / "linux", time_travel, netem_seed)
     done = setup("kernel", tmp_path, KERNEL_SRC=str(source))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert told in done.stderr.splitlines()[-1] and str(source) in done.stderr
     assert not list((tmp_path / "cache").glob("kernels/*/complete"))
 
 
 def test_a_kernel_source_that_is_not_there(tmp_path):
     done = setup("kernel", tmp_path, KERNEL_SRC="/no/such/linux")
-    assert done.returncode == 1 and "no kernel source at /no/such/linux" in done.stderr
+    assert done.returncode == 2 and "no kernel source at /no/such/linux" in done.stderr
+    run = run_command("demo", env=os.environ | {"KERNEL_SRC": "/no/such/linux"}, cwd=tmp_path)
+    assert run.returncode == 2 and len(run.stderr.splitlines()) == 1
 
 
 def test_an_unwritable_cache(tmp_path):
@@ -101,9 +105,11 @@ def test_no_space_for_results_loses_nothing(tmp_path):
         (["demo", "--set", "lss_pct=1"], "did you mean 'loss_pct'"),
         (["demo", "--set", "loss_pct"], "KEY=VALUE"),
         (["demo", "--seeds", "2", "--seed", "1"], "give one of them"),
-        (["demo", "--seeds", "-1"], "numbers from 1"),
+        (["demo", "--seeds", "-1"], "numbers from 1 to"),
         (["demo", "--jobs", "-1"], "at least 1"),
         (["demo", "--set", "modules.jtcp.no_such=1"], "parameter of jtcp"),
+        (["demo", "--set", "modules.jtcp.k_percent=0"], "between 1 and 1000"),
+        (["demo", "--seed", "0"], "numbers from 1 to"),
         (["demo", "--out", "/dev/null"], "is a file"),
         (["demo", "--out", "/proc/lab"], "cannot write"),
     ],

@@ -122,7 +122,7 @@ class VirtualBackend:
             (out / "batch.json").write_text(json.dumps(batch))
             done = 0
             with self._kernel(guest, cpu) as kernel:
-                limit_s = BOOT_LIMIT_S
+                up = False
                 progress_s = time.monotonic()
                 while not stop.is_set():
                     ended = kernel.poll() is not None
@@ -135,8 +135,9 @@ class VirtualBackend:
                             return done
                     if done == len(points):
                         return done
-                    if (out / "up").exists():
-                        limit_s = wall_limit_s(points[done])
+                    if not up and (out / "up").exists():
+                        up, progress_s = True, time.monotonic()
+                    limit_s = wall_limit_s(points[done]) if up else BOOT_LIMIT_S
                     if ended or time.monotonic() - progress_s > limit_s:
                         return done + self._blame(points[done], guest, ended, limit_s, on_outcome)
                     time.sleep(0.02)
@@ -171,7 +172,7 @@ class VirtualBackend:
             return int(status.read_text())
 
     def _modules(self) -> list[str]:
-        """Return what to load: our modules, the peers', and the queues that are modules."""
+        """Return what to load: our algorithms and the peers that are not built in."""
         return [a.module for a in ALGORITHMS.values() if a.module]
 
     @contextmanager
