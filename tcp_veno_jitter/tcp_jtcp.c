@@ -189,14 +189,23 @@ static void jtcp_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 	}
 }
 
-/* tcp_enter_loss() sets cwnd after CA_EVENT_LOSS, and the state after that. */
+/*
+ * tcp_enter_loss() sets cwnd after CA_EVENT_LOSS, and the state after that. A
+ * timeout during fast recovery keeps the verdict that recovery began with.
+ */
 static void jtcp_set_state(struct sock *sk, u8 new_state)
 {
 	struct jtcp *jtcp = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (new_state != TCP_CA_Loss || !jtcp->timeout)
+	if (new_state != TCP_CA_Loss)
 		return;
+	if (!jtcp->timeout) {
+		if (!tcp_loss_is_late_timeout(sk))
+			return;
+		tcp_loss_halve_late(tp);
+		jtcp->held_ssthresh = 0;
+	}
 	jtcp->timeout = 0;
 	if (jtcp->wireless)
 		tcp_snd_cwnd_set(tp, tp->snd_ssthresh);

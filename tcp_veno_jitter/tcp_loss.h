@@ -36,4 +36,37 @@ static inline u32 tcp_loss_half_window(const struct tcp_sock *tp)
 	return max(tcp_snd_cwnd(tp) >> 1, 2U);
 }
 
+/**
+ * tcp_loss_is_late_timeout() - a timeout that the core does not announce?
+ * @sk: socket, inside the set_state hook, the new state is TCP_CA_Loss
+ *
+ * A timeout during fast recovery, as when the retransmission is lost as well,
+ * belongs to the window that recovery has answered: tcp_enter_loss() calls
+ * neither the ssthresh hook nor CA_EVENT_LOSS, sets cwnd and leaves the
+ * threshold of recovery. w is in prior_cwnd. The state and high_seq are still
+ * the old ones, so this is the core's condition once more.
+ * tcp_simple_retransmit() (a smaller path MTU) takes this way too, but clears
+ * both fields of undo first.
+ */
+static inline bool tcp_loss_is_late_timeout(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery &&
+	       after(tp->high_seq, tp->snd_una) &&
+	       (tp->undo_marker || tp->prior_ssthresh);
+}
+
+/**
+ * tcp_loss_halve_late() - ssthresh = w / 2 after a late timeout
+ * @tp: socket, inside the set_state hook
+ *
+ * Never raises the threshold. Undo stays right: it goes back to prior_cwnd and
+ * prior_ssthresh, and neither is touched.
+ */
+static inline void tcp_loss_halve_late(struct tcp_sock *tp)
+{
+	tp->snd_ssthresh = min(tp->snd_ssthresh, max(tp->prior_cwnd >> 1, 2U));
+}
+
 #endif /* TCP_LOSS_H */

@@ -99,17 +99,37 @@ static u32 tcp_tabe_rtt_us(const struct tcp_sock *tp)
 	return tcp_min_rtt(tp);
 }
 
+/* ocwnd, but not more than a window of @w_pkts. */
+static u32 tcp_tabe_ocwnd(const struct sock *sk, u32 w_pkts)
+{
+	const struct tcp_tabe *ca = inet_csk_ca(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 ocwnd_pkts = tabe_window_pkts(&ca->bandwidth, tcp_tabe_rtt_us(tp),
+					  tp->mss_cache);
+
+	return clamp(ocwnd_pkts, 2U, max(w_pkts, 2U));
+}
+
 static u32 tcp_tabe_ssthresh(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	struct tcp_tabe *ca = inet_csk_ca(sk);
-	u32 ocwnd_pkts;
+	const struct tcp_tabe *ca = inet_csk_ca(sk);
 
 	if (!ca->bandwidth.bw_bytes_per_s)
 		return tcp_loss_half_window(tp);
-	ocwnd_pkts = tabe_window_pkts(&ca->bandwidth, tcp_tabe_rtt_us(tp),
-				      tp->mss_cache);
-	return clamp(ocwnd_pkts, 2U, max(tcp_snd_cwnd(tp), 2U));
+	return tcp_tabe_ocwnd(sk, tcp_snd_cwnd(tp));
+}
+
+static void tcp_tabe_set_state(struct sock *sk, u8 new_state)
+{
+	const struct tcp_tabe *ca = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (new_state != TCP_CA_Loss || !tcp_loss_is_late_timeout(sk) ||
+	    !ca->bandwidth.bw_bytes_per_s)
+		return;
+	/* B may have fallen since recovery began */
+	tp->snd_ssthresh = tcp_tabe_ocwnd(sk, tp->snd_ssthresh);
 }
 
 static size_t tcp_tabe_get_info(struct sock *sk, u32 ext, int *attr,
@@ -129,6 +149,7 @@ static struct tcp_congestion_ops tcp_tabe_ops __read_mostly = {
 	.ssthresh	= tcp_tabe_ssthresh,
 	.cong_avoid	= tcp_reno_cong_avoid,
 	.undo_cwnd	= tcp_reno_undo_cwnd,
+	.set_state	= tcp_tabe_set_state,
 	.pkts_acked	= tcp_tabe_pkts_acked,
 	.get_info	= tcp_tabe_get_info,
 

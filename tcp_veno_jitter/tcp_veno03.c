@@ -148,6 +148,17 @@ static void veno03_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 		tp->snd_ssthresh = tcp_loss_half_window(tp);
 }
 
+static void veno03_set_state(struct sock *sk, u8 new_state)
+{
+	struct veno03 *veno = inet_csk_ca(sk);
+
+	if (new_state != TCP_CA_Loss || !tcp_loss_is_late_timeout(sk))
+		return;
+	tcp_loss_halve_late(tcp_sk(sk));
+	/* undo goes back to before recovery: keep undo_base_rtt_us */
+	veno->base_rtt_us = 0;
+}
+
 static u32 veno03_undo_cwnd(struct sock *sk)
 {
 	struct veno03 *veno = inet_csk_ca(sk);
@@ -175,6 +186,7 @@ static struct tcp_congestion_ops veno03_ops __read_mostly = {
 	.cong_avoid	= veno03_cong_avoid,
 	.undo_cwnd	= veno03_undo_cwnd,
 	.cwnd_event	= veno03_cwnd_event,
+	.set_state	= veno03_set_state,
 	.pkts_acked	= veno03_pkts_acked,
 	.get_info	= veno03_get_info,
 
