@@ -74,6 +74,7 @@ MODULE_PARM_DESC(alpha_percent,
  * @held_ssthresh: threshold to give back after a wireless loss (packets)
  * @wireless: the last loss was wireless
  * @timeout: a timeout was classified; its window is still to be set
+ * @probed: the next ssthresh hook is for a tail loss probe
  */
 struct jtcp {
 	struct tcp_arrival arrival;
@@ -81,7 +82,8 @@ struct jtcp {
 	u64 verdict_us;
 	u32 held_ssthresh;
 	u8 wireless:1,
-	   timeout:1;
+	   timeout:1,
+	   probed:1;
 };
 
 static void jtcp_init(struct sock *sk)
@@ -98,6 +100,7 @@ static void jtcp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	struct jitter_sample in;
 	u32 flags;
 
+	jtcp->probed = tcp_loss_is_probed(tp);
 	flags = tcp_arrival_update(&jtcp->arrival, tp, sample->rtt_us);
 	if (flags & TCP_ARRIVAL_RESTART)
 		jitter_ratio_restart(&jtcp->ratio);
@@ -124,7 +127,7 @@ static s32 jtcp_ratio(const struct jtcp *jtcp)
 static bool jtcp_is_congestion(const struct tcp_sock *tp,
 			       const struct jtcp *jtcp)
 {
-	if (tcp_loss_is_signalled(tp) || !jtcp->ratio.sampled)
+	if (!jtcp->ratio.sampled)
 		return true;
 	return jitter_ratio_congested(jtcp_ratio(jtcp), tcp_snd_cwnd(tp),
 				      tcp_param_get(&jtcp_k_percent));
@@ -134,7 +137,7 @@ static bool jtcp_is_congestion(const struct tcp_sock *tp,
 static bool jtcp_just_classified(const struct tcp_sock *tp,
 				 const struct jtcp *jtcp)
 {
-	return jtcp->verdict_us && !tcp_loss_is_signalled(tp) &&
+	return jtcp->verdict_us &&
 	       tp->tcp_mstamp - jtcp->verdict_us < tp->srtt_us >> 3;
 }
 
@@ -146,12 +149,14 @@ static u32 jtcp_ssthresh(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct jtcp *jtcp = inet_csk_ca(sk);
+	bool signalled = tcp_loss_is_signalled(tp, jtcp->probed);
 
-	if (jtcp_just_classified(tp, jtcp))
+	jtcp->probed = 0;
+	if (!signalled && jtcp_just_classified(tp, jtcp))
 		return max(tcp_snd_cwnd(tp), 2U);
 
 	jtcp->verdict_us = tp->tcp_mstamp;
-	jtcp->wireless = !jtcp_is_congestion(tp, jtcp);
+	jtcp->wireless = !signalled && !jtcp_is_congestion(tp, jtcp);
 	if (!jtcp->wireless) {
 		jtcp->held_ssthresh = 0;
 		return tcp_loss_half_window(tp);

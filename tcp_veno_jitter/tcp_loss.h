@@ -8,20 +8,36 @@
 #include <net/tcp.h>
 
 /**
+ * tcp_loss_is_probed() - has this ACK shown that a tail loss probe repaired?
+ * @tp: socket, inside the pkts_acked hook
+ *
+ * That is the condition of tcp_process_tlp_ack(), which runs next, except for
+ * FLAG_DSACK_TLP: such a probe repaired nothing, and there is no reduction.
+ *
+ * Return: true if the next ssthresh hook of this ACK is for the probe. Keep it
+ * until that hook, and take it as false after.
+ */
+static inline bool tcp_loss_is_probed(const struct tcp_sock *tp)
+{
+	return tp->tlp_high_seq && tp->tlp_retrans &&
+	       after(tp->snd_una, tp->tlp_high_seq);
+}
+
+/**
  * tcp_loss_is_signalled() - did the network say "congestion" in so many words?
  * @tp: socket, inside the ssthresh hook
+ * @probed: tcp_loss_is_probed() of this ACK
  *
  * Before that hook runs, the core sets prior_ssthresh to 0 when the reason is
  * an ECN echo or a drop in the host's own queue (tcp_enter_cwr()) or when the
  * ACK that starts fast recovery carries an ECN echo (tcp_enter_recovery()), as
  * such a reduction is never undone. Otherwise it holds the old threshold,
  * which is not 0. A loss repaired by a tail loss probe leaves the value of the
- * episode before: a probe after a CE mark counts as signalled, on the safe
- * side.
+ * episode before, which is 0 if there was none or if that was a CE mark.
  */
-static inline bool tcp_loss_is_signalled(const struct tcp_sock *tp)
+static inline bool tcp_loss_is_signalled(const struct tcp_sock *tp, bool probed)
 {
-	return !tp->prior_ssthresh;
+	return !tp->prior_ssthresh && !probed;
 }
 
 /**

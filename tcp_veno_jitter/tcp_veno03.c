@@ -53,10 +53,12 @@ MODULE_PARM_DESC(keep_percent,
  * struct veno03 - private area of a connection
  * @base_rtt_us: BaseRTT (us), 0 if not known
  * @undo_base_rtt_us: BaseRTT before the last loss (us)
+ * @probed: the next ssthresh hook is for a tail loss probe
  */
 struct veno03 {
 	u32 base_rtt_us;
 	u32 undo_base_rtt_us;
+	u8 probed:1;
 };
 
 static void veno03_init(struct sock *sk)
@@ -70,6 +72,7 @@ static void veno03_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct veno03 *veno = inet_csk_ca(sk);
 
+	veno->probed = tcp_loss_is_probed(tcp_sk(sk));
 	if (sample->rtt_us <= 0)
 		return;
 	if (!veno->base_rtt_us || sample->rtt_us < veno->base_rtt_us)
@@ -126,9 +129,11 @@ static u32 veno03_ssthresh(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct veno03 *veno = inet_csk_ca(sk);
+	bool signalled = tcp_loss_is_signalled(tp, veno->probed);
 	u64 kept;
 
-	if (tcp_loss_is_signalled(tp))
+	veno->probed = 0;
+	if (signalled)
 		return tcp_loss_half_window(tp);
 	if (!veno->base_rtt_us || veno03_is_congested(sk)) {
 		veno03_reset_base_rtt(veno);
