@@ -13,7 +13,7 @@
  *   sjr >= k / w                                      congestion, else wireless
  *
  *                 congestion                    wireless
- *   fast rtx      ssthresh = cwnd = w / 2       nothing changes
+ *   fast rtx      ssthresh = cwnd = w / 2       cwnd = w, ssthresh >= w
  *   timeout       ssthresh = w / 2, cwnd = 1    ssthresh = cwnd = w / 2
  *
  *   symbol  field                       unit
@@ -39,8 +39,8 @@
  *    more. Recovery already gives that; a tail loss probe does not.
  *  - A timeout that follows a timeout with nothing acknowledged between them is
  *    left to the core: cwnd = 1.
- *  - The core has no recovery that leaves ssthresh alone: a wireless loss in
- *    slow start gets its old threshold back when recovery ends.
+ *  - The core has no recovery that leaves ssthresh alone: a wireless loss
+ *    raises a lower one to w; a higher one comes back when recovery ends.
  */
 
 #include <linux/module.h>
@@ -216,6 +216,15 @@ static void jtcp_set_state(struct sock *sk, u8 new_state)
 		tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
 }
 
+/* The core gives the old threshold back. */
+static u32 jtcp_undo_cwnd(struct sock *sk)
+{
+	struct jtcp *jtcp = inet_csk_ca(sk);
+
+	jtcp->held_ssthresh = 0;
+	return tcp_reno_undo_cwnd(sk);
+}
+
 static size_t jtcp_get_info(struct sock *sk, u32 ext, int *attr,
 			    union tcp_cc_info *info)
 {
@@ -232,7 +241,7 @@ static struct tcp_congestion_ops jtcp_ops __read_mostly = {
 	.init		= jtcp_init,
 	.ssthresh	= jtcp_ssthresh,
 	.cong_avoid	= tcp_reno_cong_avoid,
-	.undo_cwnd	= tcp_reno_undo_cwnd,
+	.undo_cwnd	= jtcp_undo_cwnd,
 	.cwnd_event	= jtcp_cwnd_event,
 	.set_state	= jtcp_set_state,
 	.pkts_acked	= jtcp_pkts_acked,
