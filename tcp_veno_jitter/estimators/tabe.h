@@ -9,12 +9,12 @@
  *   B_n   = (RTT * B_{n-1} + L_n) / ((t_n - t_{n-1}) + RTT)
  *   ocwnd = RTT * B_n / s
  *
- *   symbol  field     unit
- *   B_n     bw_bytes_per_s    bytes/s
- *   t_n     t_us      us, receiver's clock, wraps
- *   L_n     bytes     bytes acknowledged since t_{n-1}
- *   RTT     rtt_us    us
- *   s       mss       bytes
+ *   symbol  field           unit
+ *   B_n     bw_bytes_per_s  bytes/s
+ *   t_n     t_us            us, receiver's clock, wraps
+ *   L_n     bytes           bytes acknowledged since t_{n-1}
+ *   RTT     rtt_us          us
+ *   s       mss             bytes
  *
  * Differences from the papers: L_n is gathered until the receiver's clock
  * moves (with a 1 ms tick many ACKs share one t), so no byte is lost and no
@@ -30,7 +30,7 @@
  * an interval below 2^31 us, L below 2^32 bytes (2^52 after * 10^6). So
  * RTT * B + L stays below 2^62 + 2^52: fits u64; the divisor fits u32.
  */
-#define TABE_BW_MAX_BPS		0x2000000000ULL	/* 2^37 */
+#define TABE_BW_MAX_BYTES_PER_S	0x2000000000ULL	/* 2^37 */
 #define TABE_RTT_MAX_US		0x2000000U	/* 2^25 */
 #define TABE_USEC_PER_SEC	1000000U
 
@@ -98,8 +98,8 @@ static inline bool tabe_update(struct tabe *tb, u32 t_us, u32 bytes, u32 rtt_us)
 	divisor = interval_us + rtt_us;
 	sum = rtt_us * tb->bw_bytes_per_s + (u64)tb->bytes * TABE_USEC_PER_SEC;
 	tb->bw_bytes_per_s = div_u64(sum + divisor / 2, divisor);
-	if (tb->bw_bytes_per_s >= TABE_BW_MAX_BPS)
-		tb->bw_bytes_per_s = TABE_BW_MAX_BPS - 1;
+	if (tb->bw_bytes_per_s >= TABE_BW_MAX_BYTES_PER_S)
+		tb->bw_bytes_per_s = TABE_BW_MAX_BYTES_PER_S - 1;
 	tb->t_us = t_us;
 	tb->bytes = 0;
 	return true;

@@ -86,7 +86,7 @@ static void test_huge(void)
 		tabe_update(&tb, i, ~0U, ~0U);
 	for (i = 0; i < 1000; i++)
 		tabe_update(&tb, 100 + i, ~0U, 1);
-	EXPECT(tb.bw_bytes_per_s == TABE_BW_MAX_BPS - 1, "limit, got %llu",
+	EXPECT(tb.bw_bytes_per_s == TABE_BW_MAX_BYTES_PER_S - 1, "limit, got %llu",
 	       tb.bw_bytes_per_s);
 	EXPECT(tabe_window_pkts(&tb, ~0U, 1) == ~0U, "window limit");
 	tabe_update(&tb, 1099, ~0U, 1);
