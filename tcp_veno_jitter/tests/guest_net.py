@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
-RECEIVER = "10.0.2.2"
+ADDRESSES = {"a": "10.0.1.1", "b": "10.0.2.2"}
 PORT = 5001
 NAMESPACES = "arsb"
 MTU_BYTES = 1500
@@ -127,6 +127,12 @@ class Path:
             run_cmd("tc", "-n", name, "qdisc", action, "dev", dev, "root", "netem",
                     "limit", "100000", "delay", f"{delay_ms}ms")  # fmt: skip
 
+    def slow_way_back(self, rate_mbps: float, queue_pkts: int) -> None:
+        """Give the way from b to a a bottleneck of its own."""
+        run_cmd("tc", "-n", "r", "qdisc", "change", "dev", "to-a", "root", "netem",
+                "limit", str(queue_pkts), "delay", f"{self.delay_ms}ms",
+                "rate", f"{rate_mbps}mbit")  # fmt: skip
+
     def bdp_pkts(self) -> float:
         """Return what the path holds without a queue."""
         service_s = MTU_BYTES * 8 / (self.rate_mbps * 1e6)
@@ -186,15 +192,17 @@ def abort(*sockets: socket.socket) -> None:
 
 
 class Flow:
-    """A connection from a to b. It sends all it can, unless BULK is false."""
+    """A connection from a to b, or back. It sends all it can, unless BULK is false."""
 
-    def __init__(self, algorithm: str = "", bulk: bool = True):
-        with inside("b"), socket.create_server((RECEIVER, PORT)) as listener:
-            with inside("a"):
+    def __init__(self, algorithm: str = "", bulk: bool = True, back: bool = False):
+        sender, receiver = "ba" if back else "ab"
+        address = (ADDRESSES[receiver], PORT)
+        with inside(receiver), socket.create_server(address) as listener:
+            with inside(sender):
                 self.sock = socket.socket()
                 if algorithm:
                     set_algorithm(self.sock, algorithm)
-                self.sock.connect((RECEIVER, PORT))
+                self.sock.connect(address)
             self.peer, _ = listener.accept()
         self.first_seq = self._first_seq()
         self.sending = threading.Event()
@@ -239,7 +247,7 @@ class Flow:
             self.sending.set()
 
     def _first_seq(self) -> int:
-        """Return the sequence number of the first byte that b expects."""
+        """Return the sequence number of the first byte that the receiver expects."""
         tcp = socket.IPPROTO_TCP
         self.peer.setsockopt(tcp, TCP_REPAIR, 1)
         self.peer.setsockopt(tcp, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE)
@@ -287,19 +295,26 @@ class Flow:
         try:
             yield
         finally:
-            self.peer.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+            self.accept()
 
-    def drop_one(self) -> tuple[Info, Info]:
-        """Lose one segment once; return the state before and after recovery began."""
+    def refuse_next(self, ahead_pkts: int) -> None:
+        """Lose, each time it comes, the segment AHEAD_PKTS after the next; accept() ends that."""
         info = self.info()
-        start = (self.first_seq + info.next_byte + 2 * info.mss_bytes) % 2**32
+        start = (self.first_seq + info.next_byte + ahead_pkts * info.mss_bytes) % 2**32
         # drop if seq - start, which wraps below 0, is less than a segment
         self._refuse([(0x20, 0, 0, 4), (0x14, 0, 0, start), (0x35, 1, 0, info.mss_bytes),
                       (0x06, 0, 0, 0), (0x06, 0, 0, 2**32 - 1)])  # fmt: skip
+
+    def accept(self) -> None:
+        self.peer.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+
+    def drop_one(self) -> tuple[Info, Info]:
+        """Lose one segment once; return the state before and after recovery began."""
+        self.refuse_next(2)
         refusing = True
         for before, now in self.samples(10.0):
             if refusing and (now.sacked_pkts or now.ca_state > DISORDER):
-                self.peer.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+                self.accept()
                 refusing = False
             if now.ca_state >= RECOVERY:
                 return before, now
