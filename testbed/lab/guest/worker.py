@@ -36,6 +36,8 @@ SOURCE_PORT = 20000
 # A multiple of 4096 jiffies at 250 Hz: timers up to 262 s are rounded by the kernel's wheel
 # to multiples of at most 4096 jiffies, and so in the same way for every point.
 START_GRID_S = 65.536
+# The kernel's jiffies wrap 300 s after boot; BBR, for one, compares a time of 0 with them.
+FIRST_START_S = 10 * START_GRID_S
 SETTLE_S = 2.0  # what is still under way at the end of a point arrives or is dropped
 WARM_UP_S = 0.5
 # Who goes first when several wake at the same instant must not hang on the fair scheduler's
@@ -128,7 +130,7 @@ class Lab:
         self.set_links(point["links"])
         self.parameters.set(point["modules"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
-        start_s = (now_s // START_GRID_S + 2) * START_GRID_S
+        start_s = max((now_s // START_GRID_S + 2) * START_GRID_S, FIRST_START_S)
         sinks = [self.start_sink(pair) for pair in {flow["pair"] for flow in point["flows"]}]
         others = [
             self.start_probe(point, start_s, out),
