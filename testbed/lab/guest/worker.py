@@ -45,12 +45,9 @@ WARM_UP_S = 0.5
 WORKER_PRIORITY, FLOW_PRIORITY, SINK_PRIORITY, PROBE_PRIORITY = 1, 10, 20, 30
 
 
-def enter_netns(pid: int):
-    """Return a context manager inside the network namespace of process PID."""
-    return _Netns(pid)
+class NetworkNamespaceOf:
+    """A context manager: inside it, this process is in the network namespace of process PID."""
 
-
-class _Netns:
     def __init__(self, pid: int):
         self._pid = pid
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -122,7 +119,7 @@ class Lab:
         for hop, dev in self.kind.HOPS.items():
             values = dict(links.get(hop, {}))
             seed = values.pop("seed", 0)
-            with enter_netns(self.net[dev.split("-")[0]].pid):
+            with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
                 set_link(dev, Link(**values), seed)
 
     def run(self, point: dict, out: Path) -> None:
