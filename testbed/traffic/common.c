@@ -94,12 +94,13 @@ static bool take_digits(const char **text, uint64_t max, uint64_t *value)
 	return true;
 }
 
-static bool parse_seconds_ns(const char *text, int64_t *time_ns)
+/* A decimal number with at most nine digits after the point, in 1e-9. */
+static bool parse_nanos(const char *text, int64_t *nanos)
 {
-	const uint64_t max_s = INT64_MAX / NSEC_PER_SEC - 1;
-	uint64_t whole_s, fraction = 0;
+	const uint64_t max = INT64_MAX / NSEC_PER_SEC - 1;
+	uint64_t whole, fraction = 0;
 
-	if (!take_digits(&text, max_s, &whole_s))
+	if (!take_digits(&text, max, &whole))
 		return false;
 	if (*text == '.') {
 		const char *digits = ++text;
@@ -109,7 +110,7 @@ static bool parse_seconds_ns(const char *text, int64_t *time_ns)
 		for (int i = (int)(text - digits); i < 9; i++)
 			fraction *= 10;
 	}
-	*time_ns = (int64_t)whole_s * NSEC_PER_SEC + (int64_t)fraction;
+	*nanos = (int64_t)whole * NSEC_PER_SEC + (int64_t)fraction;
 	return *text == '\0';
 }
 
@@ -117,10 +118,20 @@ int64_t option_seconds_ns(const char *option, const char *text)
 {
 	int64_t time_ns;
 
-	if (!parse_seconds_ns(text, &time_ns))
+	if (!parse_nanos(text, &time_ns))
 		bad_options("%s takes decimal seconds such as 12.5, up to nine digits after the point, not '%s'",
 			    option, text);
 	return time_ns;
+}
+
+uint64_t option_rate_bps(const char *option, const char *text)
+{
+	const int64_t nanos_per_bps = 1000;
+	int64_t nanos;
+
+	if (!parse_nanos(text, &nanos) || nanos < nanos_per_bps)
+		bad_options("%s takes decimal Mb/s above 0 such as 1.5, not '%s'", option, text);
+	return (uint64_t)(nanos / nanos_per_bps);
 }
 
 uint64_t option_number(const char *option, const char *text, uint64_t min, uint64_t max)
@@ -163,6 +174,16 @@ bool sleep_until_ns(int64_t time_ns)
 
 	return !stop_signal &&
 	       clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL) == 0;
+}
+
+bool announce_ready(int fd)
+{
+	static const char line[] = "ready\n";
+
+	if (fd < 0 || write(fd, line, sizeof(line) - 1) == sizeof(line) - 1)
+		return true;
+	complain("cannot write to --ready-fd %d: %s", fd, strerror(errno));
+	return false;
 }
 
 FILE *open_output(const char *path)

@@ -40,6 +40,7 @@ _Noreturn void bad_getopt(int code, char **argv);
  * digits after the point, and come back as nanoseconds.
  */
 int64_t option_seconds_ns(const char *option, const char *text);
+uint64_t option_rate_bps(const char *option, const char *text); /* of decimal Mb/s */
 uint64_t option_number(const char *option, const char *text, uint64_t min, uint64_t max);
 struct in_addr option_address(const char *option, const char *text);
 
@@ -48,6 +49,9 @@ struct timespec timespec_from_ns(int64_t time_ns);
 
 /* Sleep until an absolute CLOCK_MONOTONIC time; false if a signal came first. */
 bool sleep_until_ns(int64_t time_ns);
+
+/* Write "ready\n" to the descriptor FD, if not -1; false after complaining. */
+bool announce_ready(int fd);
 
 /* Open PATH for writing, "-" being standard output; NULL after complaining. */
 FILE *open_output(const char *path);

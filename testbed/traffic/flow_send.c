@@ -99,7 +99,7 @@ static void report_flow(FILE *out, const struct flow *flow, const struct flow_ti
 	json_key(out, "transport");
 	json_string(out, flow->options->transport->name);
 	json_key(out, "algorithm");
-	json_string(out, info ? info->algorithm : NULL);
+	json_string(out, info && info->algorithm[0] ? info->algorithm : NULL);
 	json_key(out, "source_port");
 	fprintf(out, "%u", info ? info->source_port : ntohs(flow->options->local.sin_port));
 	json_seconds(out, "start_s", times->start_ns);

@@ -2,6 +2,7 @@
 /*
  * One small thread a connection, asleep in the kernel for as long as bytes
  * come: an event loop would need two system calls for every watermark.
+ * Without connections one socket has it all, and the main thread sleeps in it.
  * A stop closes the listening socket's receive side, then that of every open
  * connection, so each thread drains what has arrived and reports.
  */
@@ -166,16 +167,15 @@ static int start_threads(struct sink *sink)
 	return code;
 }
 
-static int announce(int ready_fd)
+/* stop_thread() ends the receiving. */
+static int receive_until_stopped(struct sink *sink)
 {
-	static const char line[] = "ready\n";
+	struct arrival arrival = { 0 };
 
-	if (ready_fd < 0)
-		return 0;
-	if (write(ready_fd, line, sizeof(line) - 1) == sizeof(line) - 1)
-		return 0;
-	complain("cannot write to --ready-fd %d: %s", ready_fd, strerror(errno));
-	return -1;
+	sink->options->transport->receive(sink->listen_fd, sink->options, &arrival);
+	fprintf(sink->report, "{\"local_port\":%u,\"datagrams_received\":%" PRIu32 "}\n",
+		ntohs(sink->options->local.sin_port), arrival.datagrams);
+	return EXIT_DONE;
 }
 
 static int accept_until_stopped(struct sink *sink)
@@ -218,8 +218,9 @@ int sink_run(const struct sink_options *options, int ready_fd, FILE *report)
 		complain("%s", error);
 		return EXIT_FAILED;
 	}
-	if (start_threads(&sink) == 0 && announce(ready_fd) == 0)
-		code = accept_until_stopped(&sink);
+	if (start_threads(&sink) == 0 && announce_ready(ready_fd))
+		code = options->transport->connectionless ? receive_until_stopped(&sink) :
+							    accept_until_stopped(&sink);
 	close(sink.listen_fd);
 	return code;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * labflow - one bulk flow, or a sink for any number of them, for experiments
+ * labflow - one flow, bulk or of a constant rate, or a sink for any number of them, for experiments
  * whose clock may be virtual: it blocks, never spins, reads the clock as
  * rarely as it can and makes the fewest system calls it can.
  */
@@ -14,7 +14,7 @@
 
 #define DEFAULT_LOWAT_BYTES (256 << 10)
 
-static const struct transport *const transports[] = { &transport_tcp };
+static const struct transport *const transports[] = { &transport_tcp, &transport_udp };
 
 static const char usage[] =
 	"usage: labflow sink --port N [options]\n"
@@ -36,12 +36,15 @@ static const char usage[] =
 	"  --start-at-s T     CLOCK_MONOTONIC time to connect at, seconds (default: now)\n"
 	"  --duration-s D     reset the connection at T + D, seconds\n"
 	"  --bytes N          stop when N bytes are acknowledged\n"
-	"  --mss N            largest segment, bytes of payload and TCP options\n"
+	"  --mss N            largest segment, bytes of payload and TCP options;\n"
+	"                     udp: payload of a datagram (default 1472)\n"
+	"  --rate-mbps R      udp: rate in Mb/s, counting whole Ethernet frames\n"
 	"  --sndbuf N         SO_SNDBUF, bytes (the kernel doubles it)\n"
 	"  --name NAME        the flow's name in the JSON (default: \"flow\")\n"
 	"\n"
 	"both:\n"
-	"  --transport NAME   tcp (default)\n"
+	"  --transport NAME   tcp (default), or udp: a constant rate that nothing slows\n"
+	"                     down; its sink counts datagrams until it is ended\n"
 	"  --json FILE        where the JSON goes; - is standard output (default)\n"
 	"\n"
 	"Times in the JSON are seconds of CLOCK_MONOTONIC. Exit 0: done; 1: the flow\n"
@@ -59,6 +62,7 @@ enum option_code {
 	OPT_DURATION_S,
 	OPT_BYTES,
 	OPT_MSS,
+	OPT_RATE_MBPS,
 	OPT_SNDBUF,
 	OPT_NAME,
 	OPT_JSON,
@@ -89,6 +93,7 @@ static const struct option send_long_options[] = {
 	{ "duration-s", required_argument, NULL, OPT_DURATION_S },
 	{ "bytes", required_argument, NULL, OPT_BYTES },
 	{ "mss", required_argument, NULL, OPT_MSS },
+	{ "rate-mbps", required_argument, NULL, OPT_RATE_MBPS },
 	{ "sndbuf", required_argument, NULL, OPT_SNDBUF },
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "json", required_argument, NULL, OPT_JSON },
@@ -212,6 +217,8 @@ static void flow_option(int code, struct flow_options *options)
 		options->bytes = option_number("--bytes", optarg, 1, INT64_MAX);
 	else if (code == OPT_MSS)
 		options->mss_bytes = (int)option_number("--mss", optarg, 88, 32767);
+	else if (code == OPT_RATE_MBPS)
+		options->rate_bps = option_rate_bps("--rate-mbps", optarg);
 	else if (code == OPT_SNDBUF)
 		options->sndbuf_bytes = (int)option_number("--sndbuf", optarg, 1, INT_MAX / 2);
 	else if (code == OPT_NAME)

@@ -12,6 +12,7 @@
 
 #include <getopt.h>
 #include <limits.h>
+#include <linux/pkt_sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,8 @@ static const char usage[] =
 	"  --sock NAME:NETNS:SPORT  a TCP (IPv4) flow by its source port; repeatable\n"
 	"  --flows FILE.csv         where the flows go; - is standard output\n"
 	"  --hop NAME:NETNS:DEV     a device, whose root qdisc is sampled; repeatable\n"
+	"  --aqm-hop NAME:NETNS:DEV a device whose root shapes; the qdisc in its class 1:1\n"
+	"                           is sampled; repeatable\n"
 	"  --hops FILE.csv          where the hops go; - is standard output\n"
 	"\n"
 	"NETNS is a path such as /proc/PID/ns/net, or - for the current namespace.\n"
@@ -36,12 +39,15 @@ static const char usage[] =
 	"noqueue gives zeros.\n"
 	"Exit 0: done; 1: failed; 2: bad options.\n";
 
+#define AQM_CLASS 0x10001u /* 1:1, the one of tbf */
+
 enum option_code {
 	OPT_INTERVAL_MS = 1,
 	OPT_START_AT_S,
 	OPT_END_AT_S,
 	OPT_SOCK,
 	OPT_HOP,
+	OPT_AQM_HOP,
 	OPT_FLOWS,
 	OPT_HOPS,
 	OPT_HELP,
@@ -53,10 +59,17 @@ static const struct option long_options[] = {
 	{ "end-at-s", required_argument, NULL, OPT_END_AT_S },
 	{ "sock", required_argument, NULL, OPT_SOCK },
 	{ "hop", required_argument, NULL, OPT_HOP },
+	{ "aqm-hop", required_argument, NULL, OPT_AQM_HOP },
 	{ "flows", required_argument, NULL, OPT_FLOWS },
 	{ "hops", required_argument, NULL, OPT_HOPS },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ 0 },
+};
+
+/* An argument of --hop or --aqm-hop. */
+struct hop_option {
+	const char *text;
+	bool aqm;
 };
 
 struct settings {
@@ -66,7 +79,7 @@ struct settings {
 	const char *flows_path;
 	const char *hops_path;
 	const char **socks; /* the arguments of --sock, in their order */
-	const char **hops;
+	struct hop_option *hops;
 	unsigned int sock_count;
 	unsigned int hop_count;
 };
@@ -111,7 +124,9 @@ static void take_option(int code, struct settings *settings)
 		settings->socks[settings->sock_count++] = optarg;
 		break;
 	case OPT_HOP:
-		settings->hops[settings->hop_count++] = optarg;
+	case OPT_AQM_HOP:
+		settings->hops[settings->hop_count++] =
+			(struct hop_option){ optarg, code == OPT_AQM_HOP };
 		break;
 	case OPT_FLOWS:
 		settings->flows_path = optarg;
@@ -174,10 +189,12 @@ static bool add_targets(struct probe *probe, const struct settings *settings)
 			return false;
 	}
 	for (unsigned int i = 0; i < settings->hop_count; i++) {
-		const char *text = settings->hops[i];
-		struct target_spec spec = split_target("--hop", text, "DEV");
+		const struct hop_option *hop = &settings->hops[i];
+		struct target_spec spec = split_target(hop->aqm ? "--aqm-hop" : "--hop",
+						       hop->text, "DEV");
+		uint32_t parent = hop->aqm ? AQM_CLASS : TC_H_ROOT;
 
-		if (!probe_add_hop(probe, text, spec.name, spec.netns, spec.last))
+		if (!probe_add_hop(probe, hop->text, spec.name, spec.netns, spec.last, parent))
 			return false;
 	}
 	return true;

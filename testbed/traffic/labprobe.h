@@ -37,6 +37,7 @@ struct hop_sample {
 	uint32_t backlog_pkts;
 	uint32_t backlog_bytes;
 	uint32_t overlimits;
+	uint32_t ce_marks; /* 0 for qdiscs that do not mark */
 };
 
 /* A netlink socket, opened inside the network namespace it asks about. */
@@ -60,6 +61,7 @@ struct hop_target {
 	const char *name;
 	unsigned int channel;
 	int ifindex;
+	uint32_t parent; /* of the qdisc to sample: TC_H_ROOT, or a class */
 	bool seen;
 };
 
@@ -94,7 +96,7 @@ void *list_add(struct list *list, size_t item_bytes);
 bool probe_add_flow(struct probe *probe, const char *spec, const char *name, const char *netns,
 		    uint16_t source_port);
 bool probe_add_hop(struct probe *probe, const char *spec, const char *name, const char *netns,
-		   const char *device);
+		   const char *device, uint32_t parent);
 
 /* Allocate the buffers, once all targets are there. */
 bool probe_prepare(struct probe *probe);

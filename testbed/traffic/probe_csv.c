@@ -143,7 +143,8 @@ void write_hops_csv(FILE *out, const struct probe *probe)
 	const struct hop_sample *samples = probe->hop_samples.items;
 	const struct hop_target *hops = probe->hops.items;
 
-	fputs("time_s,hop,sent_pkts,sent_bytes,drops,backlog_pkts,backlog_bytes,overlimits\n",
+	fputs("time_s,hop,sent_pkts,sent_bytes,drops,backlog_pkts,backlog_bytes,overlimits,"
+	      "ce_marks\n",
 	      out);
 	for (size_t i = 0; i < probe->hop_samples.count; i++) {
 		const struct hop_sample *sample = &samples[i];
@@ -156,6 +157,7 @@ void write_hops_csv(FILE *out, const struct probe *probe)
 		number(out, sample->backlog_pkts);
 		number(out, sample->backlog_bytes);
 		number(out, sample->overlimits);
+		number(out, sample->ce_marks);
 		fputc('\n', out);
 	}
 }

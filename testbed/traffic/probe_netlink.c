@@ -9,7 +9,8 @@
  * as one is not known, the same batch ends with a dump of the namespace's
  * connected sockets, from which it is recognised by its source port.
  *
- * Hops: RTM_GETQDISC with parent TC_H_ROOT, so no handle need be known.
+ * Hops: RTM_GETQDISC with a parent, TC_H_ROOT or the class an AQM is in, so no
+ * handle need be known.
  * NLM_F_ECHO makes kernels that multicast the answer send it to the asker, too.
  * A device that never was up (noop) gets no answer and therefore no row; one
  * with noqueue gets zeros.
@@ -35,6 +36,7 @@
 
 #define SELF_NETNS "/proc/self/ns/net"
 #define DUMP_SEQUENCE UINT32_MAX /* any other one is the target's index */
+#define QDISC_KIND_MAX 16 /* IFNAMSIZ, as the kernel has it */
 #define DUMP_SLOTS 16u /* datagrams a dump may take without another call */
 #define RECEIVE_BUFFER_BYTES (8 << 20) /* holds the answers for some 4000 targets */
 
@@ -220,7 +222,7 @@ bool probe_add_flow(struct probe *probe, const char *spec, const char *name, con
 }
 
 bool probe_add_hop(struct probe *probe, const char *spec, const char *name, const char *netns,
-		   const char *device)
+		   const char *device, uint32_t parent)
 {
 	struct visit visit = { .protocol = NETLINK_ROUTE, .device = device, .spec = spec };
 	struct hop_target *hop;
@@ -233,6 +235,7 @@ bool probe_add_hop(struct probe *probe, const char *spec, const char *name, cons
 	hop->name = name;
 	hop->channel = visit.channel;
 	hop->ifindex = visit.ifindex;
+	hop->parent = parent;
 	return true;
 }
 
@@ -319,7 +322,7 @@ static size_t batch_hops(const struct probe *probe, unsigned int channel)
 				    .nlmsg_seq = i },
 			.body = { .tcm_family = AF_UNSPEC,
 				  .tcm_ifindex = hops[i].ifindex,
-				  .tcm_parent = TC_H_ROOT },
+				  .tcm_parent = hops[i].parent },
 		};
 	}
 	return (size_t)((char *)request - probe->requests);
@@ -430,29 +433,53 @@ static void take_qdisc_stats(struct hop_sample *sample, const struct rtattr *sta
 	sample->overlimits = queue.overlimits;
 }
 
+/* What an AQM counts besides: the packets that it marked. */
+static uint32_t ce_marks(const char *kind, const struct rtattr *stats)
+{
+	struct tc_fq_codel_xstats fq_codel = { 0 };
+	struct tc_codel_xstats codel = { 0 };
+
+	if (!strcmp(kind, "fq_codel")) {
+		copy_attribute(&fq_codel, sizeof(fq_codel), stats);
+		return fq_codel.type == TCA_FQ_CODEL_XSTATS_QDISC ?
+			       fq_codel.qdisc_stats.ecn_mark : 0;
+	}
+	if (!strcmp(kind, "codel"))
+		copy_attribute(&codel, sizeof(codel), stats);
+	return codel.ecn_mark;
+}
+
 static bool take_hop(struct probe *probe, uint32_t tick, const struct nlmsghdr *header)
 {
 	const struct tcmsg *body = NLMSG_DATA(header);
 	struct hop_target *hops = probe->hops.items;
 	const struct rtattr *attribute = TCA_RTA(body);
+	const struct rtattr *stats = NULL, *xstats = NULL;
+	char kind[QDISC_KIND_MAX] = "";
+	struct hop_sample *sample;
 	unsigned int left;
 
 	if (header->nlmsg_len < NLMSG_LENGTH(sizeof(*body)))
 		return true;
 	left = header->nlmsg_len - (unsigned int)NLMSG_LENGTH(sizeof(*body));
 	for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left)) {
-		struct hop_sample *sample;
-
-		if (attribute->rta_type != TCA_STATS2)
-			continue;
-		sample = list_add(&probe->hop_samples, sizeof(*sample));
-		if (!sample)
-			return false;
-		sample->tick = tick;
-		sample->hop = header->nlmsg_seq;
-		take_qdisc_stats(sample, attribute);
-		hops[header->nlmsg_seq].seen = true;
+		if (attribute->rta_type == TCA_KIND)
+			copy_attribute(kind, sizeof(kind) - 1, attribute);
+		else if (attribute->rta_type == TCA_STATS2)
+			stats = attribute;
+		else if (attribute->rta_type == TCA_XSTATS)
+			xstats = attribute;
 	}
+	if (!stats)
+		return true;
+	sample = list_add(&probe->hop_samples, sizeof(*sample));
+	if (!sample)
+		return false;
+	sample->tick = tick;
+	sample->hop = header->nlmsg_seq;
+	take_qdisc_stats(sample, stats);
+	sample->ce_marks = xstats ? ce_marks(kind, xstats) : 0;
+	hops[header->nlmsg_seq].seen = true;
 	return true;
 }
 

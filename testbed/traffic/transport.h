@@ -22,7 +22,8 @@ struct flow_options {
 	struct sockaddr_in local;
 	struct sockaddr_in peer;
 	uint64_t bytes; /* 0: no byte limit */
-	int mss_bytes; /* 0: the kernel's choice */
+	uint64_t rate_bps; /* UDP: bits of whole Ethernet frames per second */
+	int mss_bytes; /* 0: the kernel's choice; UDP: payload of a datagram */
 	int sndbuf_bytes; /* 0: the kernel's choice */
 };
 
@@ -30,6 +31,7 @@ struct flow {
 	const struct flow_options *options;
 	int fd; /* -1 while not open */
 	uint64_t written_bytes;
+	uint32_t datagrams; /* UDP: sent */
 	bool completed; /* the byte limit was reached and all of it acknowledged */
 	char error[FLOW_ERROR_MAX]; /* empty: none */
 };
@@ -63,12 +65,14 @@ struct sink_options {
 /* What arrived on one connection; times are CLOCK_REALTIME, 0 for none. */
 struct arrival {
 	uint64_t bytes;
+	uint32_t datagrams; /* UDP has this alone */
 	int64_t first_byte_real_ns;
 	int64_t last_byte_real_ns;
 };
 
 struct transport {
 	const char *name;
+	bool connectionless; /* receive() takes what listen() gives, and ends at a shutdown() */
 
 	/* Sender, in this order; the start time lies between open and connect. */
 	int (*open)(struct flow *flow);
@@ -85,5 +89,6 @@ struct transport {
 };
 
 extern const struct transport transport_tcp;
+extern const struct transport transport_udp;
 
 #endif

@@ -64,6 +64,7 @@ HOP_COLUMNS = [
     "backlog_pkts",
     "backlog_bytes",
     "overlimits",
+    "ce_marks",
 ]
 
 
