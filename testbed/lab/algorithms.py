@@ -6,19 +6,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Algorithm:
-    """NAME is what sysctl takes; OURS: built here; MODULE: what modprobe loads (None: built in)."""
+    """NAME is what sysctl takes; OURS: built here; MODULE: what modprobe loads (None: built in);
+    CLASSIFIES: its module tells what it takes each loss for (tcp_verdict.h)."""
 
     name: str
     ours: bool
     module: str | None
     summary: str
+    classifies: bool = False
 
 
 ALGORITHMS = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("jtcp", True, "tcp_jtcp", "jitter ratio tells random loss from congestion"),
-        Algorithm("veno03", True, "tcp_veno03", "TCP Veno as published in 2003"),
+        Algorithm(
+            "veno_jitter",
+            True,
+            "tcp_veno_jitter",
+            "backlog and jitter ratio tell, bandwidth says where to go",
+            True,
+        ),
+        Algorithm("jtcp", True, "tcp_jtcp", "jitter ratio tells random loss from congestion", True),
+        Algorithm("veno03", True, "tcp_veno03", "TCP Veno as published in 2003", True),
         Algorithm("tabe", True, "tcp_tabe", "receiver-clocked bandwidth estimate (New Jersey)"),
         Algorithm("reno", False, None, "the kernel's NewReno"),
         Algorithm("cubic", False, None, "the kernel's default"),

@@ -79,7 +79,7 @@ def main(
     if json_:
         print(json.dumps(rows, indent=2))
         return
-    _print(rows, backend.build.release)
+    _print(rows, backend.build.kernel.release)
 
 
 def _queue(rate_mbps: float) -> dict[str, str]:

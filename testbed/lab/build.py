@@ -24,14 +24,15 @@ RESULT_SOURCES = (
     "topologies.py",
     "links.py",
     "metrics.py",
+    "truth.py",
     "stats.py",
     "algorithms.py",
-    "backends/virtual.py",
+    "backends/base.py",
 )
 TOOL_SOURCES = TESTBED / "traffic"
 
 
-def run_cmd(command: list[str], what: str, **options) -> str:
+def run_cmd(command: list[str | Path], what: str, **options) -> str:
     """Run COMMAND and return its standard output; LabError with its complaint if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, **options)
@@ -68,22 +69,24 @@ def _locked(path: Path):
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """A kernel that points run on. KEY: its name, with all that it was made of."""
+
+    key: str
+    release: str
+    image: Path
+    tree: Path  # modules are built against it
+    modules: Path  # lib/modules/RELEASE: those that belong to it
+    arch: str = ""  # ARCH= for a build, if it is not this machine's
+    sysroot: Path | None = None  # the root that TREE is in, with its own compiler
+
+
+@dataclass(frozen=True)
 class Build:
-    """A lab kernel and, in STAGE, its module tree (with ours) and the tools."""
+    """A kernel and, in STAGE, its module tree (with ours) and the tools."""
 
-    kernel: Path
-
-    @property
-    def kernel_key(self) -> str:
-        return self.kernel.name
-
-    @property
-    def release(self) -> str:
-        return (self.kernel / "release").read_text().strip()
-
-    @property
-    def linux(self) -> Path:
-        return self.kernel / "obj" / "linux"
+    kernel: Kernel
+    backend: str
 
     @cached_property
     def _modules_key(self) -> str:
@@ -91,18 +94,19 @@ class Build:
 
     @cached_property
     def _lab_key(self) -> str:
-        lab = [TESTBED / "lab" / name for name in RESULT_SOURCES]
+        names = (*RESULT_SOURCES, f"backends/{self.backend}.py")
+        lab = [TESTBED / "lab" / name for name in names]
         guest = _sources(TESTBED / "lab" / "guest", "*.py", "init")
         return hash_files([*lab, *guest, *_sources(TOOL_SOURCES, "*.c", "*.h", "Makefile")])
 
     @cached_property
     def stage(self) -> Path:
-        return BUILD / "stage" / f"{self.kernel_key}-{self._modules_key}-{self._lab_key}"
+        return BUILD / "stage" / f"{self.kernel.key}-{self._modules_key}-{self._lab_key}"
 
     def key(self, algorithms: set[str]) -> str:
         """Name what a point with these ALGORITHMS depends on; ours count only where they run."""
         ours = any(ALGORITHMS[name].ours for name in algorithms)
-        return "-".join([self.kernel_key, self._lab_key] + [self._modules_key] * ours)
+        return "-".join([self.kernel.key, self._lab_key] + [self._modules_key] * ours)
 
     def make_stage(self) -> None:
         """Build what is missing and lay it out as the guest expects it."""
@@ -111,35 +115,40 @@ class Build:
                 return
             shutil.rmtree(self.stage, ignore_errors=True)
             self.stage.mkdir(parents=True)
-            modules = BUILD / "modules" / f"um-{self.kernel_key}"
-            run_cmd(
-                ["make", "-C", str(MODULE_SOURCES), "ARCH=um", f"KDIR={self.kernel / 'obj'}",
-                 f"OUT={modules}", "all"],
-                "building the modules",
-            )  # fmt: skip
+            self._stage_modules()
             run_cmd(
                 ["make", "-C", str(TOOL_SOURCES), f"OUT={self.stage / 'bin'}"],
                 "building the traffic tools",
             )
-            self._stage_modules(modules)
             (self.stage / "complete").touch()
 
-    def _stage_modules(self, modules: Path) -> None:
-        tree = self.stage / "lib" / "modules" / self.release
-        skip = shutil.ignore_patterns("build", "source")
-        built = self.kernel / "obj" / "root" / "lib" / "modules" / self.release
-        shutil.copytree(built, tree, ignore=skip)
+    def _make_modules(self) -> Path:
+        """Build our modules; return the folder they are in."""
+        out = BUILD / "modules" / self.kernel.key
+        command = ["make", "-C", str(MODULE_SOURCES), f"KDIR={self.kernel.tree}", f"OUT={out}"]
+        if self.kernel.arch:
+            command.append(f"ARCH={self.kernel.arch}")
+        if self.kernel.sysroot:
+            enter = TESTBED / "kernels" / "in-sysroot"
+            command = [str(enter), str(self.kernel.sysroot), str(PROJECT), *command]
+        run_cmd([*command, "all"], "building the modules")
+        return out
+
+    def _stage_modules(self) -> None:
+        modules = self._make_modules()
+        tree = self.stage / "lib" / "modules" / self.kernel.release
+        shutil.copytree(self.kernel.modules, tree, ignore=shutil.ignore_patterns("build", "source"))
         (tree / "updates").mkdir()
         for module in modules.glob("*.ko"):
             shutil.copy2(module, tree / "updates")
         environment = os.environ | {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
-        run_cmd(["depmod", "-b", str(self.stage), self.release], "depmod", env=environment)
+        run_cmd(["depmod", "-b", str(self.stage), self.kernel.release], "depmod", env=environment)
 
     def check_parameters(self, modules: dict[str, dict[str, int]]) -> None:
         """Refuse a scenario's module parameters that the built modules do not have."""
         for algorithm, values in modules.items():
-            module = next(self.stage.rglob(f"tcp_{algorithm}.ko"))
-            text = run_cmd(["/sbin/modinfo", "-F", "parm", str(module)], "modinfo")
+            module = self.module_file(f"tcp_{algorithm}")
+            text = run_cmd(["/sbin/modinfo", "-F", "parm", module], "modinfo")
             known = dict(line.split(":", 1) for line in text.splitlines())
             for name, value in values.items():
                 if name not in known:
@@ -150,25 +159,57 @@ class Build:
                         f"modules.{algorithm}.{name} = {value}: between {limits[1]} and {limits[2]}"
                     )
 
+    def module_file(self, name: str) -> str:
+        """Return where the module NAME is, as modinfo takes it."""
+        return str(next(self.stage.rglob(f"{name}.ko")))
+
+    def our_modules(self) -> list[str]:
+        """Return the names of the modules that this project brings."""
+        ours = self.stage / "lib/modules" / self.kernel.release / "updates"
+        return sorted(module.stem for module in ours.glob("*.ko"))
+
     def srcversions(self) -> dict[str, str]:
         """Return the srcversion of each module of ours, as modinfo gives it."""
         versions = {}
-        for module in sorted((self.stage / "lib/modules" / self.release / "updates").glob("*.ko")):
-            text = run_cmd(["/sbin/modinfo", "-F", "srcversion", str(module)], "modinfo")
-            versions[module.stem] = text.strip()
+        for name in self.our_modules():
+            command = ["/sbin/modinfo", "-F", "srcversion", self.module_file(name)]
+            versions[name] = run_cmd(command, "modinfo").strip()
         return versions
 
 
-def prepare() -> Build:
-    """Set up and build what is missing, showing progress on this terminal; return the build."""
-    for step in ("packages", "kernel"):
-        status = subprocess.run([TESTBED / "setup", step]).returncode
-        if status:  # it has said why
-            raise BadInput("") if status == 2 else LabError("")
-    paths = dict(
-        line.split("=", 1)
-        for line in run_cmd([str(TESTBED / "setup"), "paths"], "testbed/setup").splitlines()
+def setup(*step: str, **environment: str) -> None:
+    """Run a step of testbed/setup, which shows its progress on this terminal."""
+    done = subprocess.run([TESTBED / "setup", *step], env=os.environ | environment)
+    if done.returncode:  # it has said why
+        raise BadInput("") if done.returncode == 2 else LabError("")
+
+
+def setup_paths(*of: str, **environment: str) -> dict[str, str]:
+    """Return where testbed/setup put things; OF: a kernel's variant."""
+    command = [TESTBED / "setup", "paths", *of]
+    said = run_cmd(command, "testbed/setup", env=os.environ | environment)
+    return dict(line.split("=", 1) for line in said.splitlines())
+
+
+def uml_kernel(variant: str = "lab") -> Kernel:
+    """Return the lab kernel, built if it is missing; VARIANT: kernels/VARIANT.config on top."""
+    setup("packages")
+    setup("kernel", variant)
+    folder = Path(setup_paths(variant)["kernel"])
+    release = (folder / "release").read_text().strip()
+    built = folder / "obj"
+    return Kernel(
+        key=f"um-{folder.name}",
+        release=release,
+        image=built / "linux",
+        tree=built,
+        modules=built / "root" / "lib" / "modules" / release,
+        arch="um",
     )
-    build = Build(Path(paths["kernel"]))
+
+
+def prepare(kernel: Kernel, backend: str) -> Build:
+    """Build what is missing for BACKEND on KERNEL."""
+    build = Build(kernel, backend)
     build.make_stage()
     return build

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Hold the claims of a scenario against its results."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
-from lab.scenario import Claim, Scenario
+from lab.scenario import AxisValue, Claim, Scenario
 from lab.stats import Estimate, estimate
 
 
@@ -27,13 +28,16 @@ class Verdict:
 
     @property
     def subject(self) -> str:
-        where = ", ".join(
-            value if isinstance(value, str) else f"{name} {value:g}"
-            for name, value in self.claim.where.items()
-        )
-        against = f" / {self.claim.against}" if self.claim.against else ""
-        at = f" at {where}" if where else ""
+        at, base = _at(self.claim.where), _at(self.claim.against_where)
+        against = f" / {self.claim.against}{base}" if self.claim.against else ""
+        if base:
+            return f"{self.claim.metric}, {self.claim.algorithm}{at}{against}"
         return f"{self.claim.metric}, {self.claim.algorithm}{against}{at}"
+
+
+def _at(where: dict[str, AxisValue]) -> str:
+    values = (v if isinstance(v, str) else f"{name} {v:g}" for name, v in where.items())
+    return f" at {', '.join(values)}" if where else ""
 
 
 def judge(scenario: Scenario, results: list[dict[str, Any]]) -> list[Verdict]:
@@ -58,24 +62,29 @@ def _judge(claim: Claim, results: list[dict[str, Any]]) -> Verdict:
 
 def _values(claim: Claim, results: list[dict[str, Any]]) -> list[float]:
     """Return the claim's figure per seed: the metric, or its ratio within one seed."""
-    at = [
-        result
-        for result in results
-        if all(result["axes"].get(axis) == value for axis, value in claim.where.items())
-    ]
-    mine = {_pair(r): r for r in at if r["algorithm"] == claim.algorithm}
-    mine = {key: r for key, r in mine.items() if r[claim.metric] is not None}
+    pinned = claim.where.keys() | claim.against_where.keys()
+    mine = _paired(claim.algorithm, claim.where, pinned, results)
+    mine = {key: r for key, r in mine.items() if r.get(claim.metric) is not None}
     if not claim.against:
         return [r[claim.metric] for r in mine.values()]
     if claim.against == "bound":
         return [r[claim.metric] / r["bound_mbps"] for r in mine.values() if r["bound_mbps"]]
-    theirs = {_pair(r): r for r in at if r["algorithm"] == claim.against}
+    theirs = _paired(claim.against, claim.where | claim.against_where, pinned, results)
     return [
         mine[key][claim.metric] / theirs[key][claim.metric]
         for key in mine
-        if key in theirs and theirs[key][claim.metric]
+        if key in theirs and theirs[key].get(claim.metric)
     ]
 
 
-def _pair(result: dict[str, Any]) -> tuple:
-    return (result["seed"], *sorted(result["axes"].items()))
+def _paired(
+    algorithm: str, where: dict[str, AxisValue], pinned: Set[str], results: list[dict[str, Any]]
+) -> dict[tuple, dict[str, Any]]:
+    """Return ALGORITHM's results at WHERE by what pairs them: the seed and all axes that the
+    claim has not PINNED."""
+    return {
+        (r["seed"], *sorted((a, v) for a, v in r["axes"].items() if a not in pinned)): r
+        for r in results
+        if r["algorithm"] == algorithm
+        and all(r["axes"].get(axis) == value for axis, value in where.items())
+    }

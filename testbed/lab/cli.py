@@ -4,6 +4,8 @@
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +15,11 @@ from rich.table import Table
 
 from lab import scenario as scenarios
 from lab.algorithms import ALGORITHMS
+from lab.backends import BACKENDS
+from lab.backends.base import Backend
 from lab.errors import BadInput, LabError, unknown
 from lab.scenario import Scenario
 
-BACKENDS = ("virtual",)
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -51,7 +54,23 @@ def main(
         int | None, typer.Option(metavar="N", help="Repeat with seeds 1 to N.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="K", help="Run with seed K alone.")] = None,
-    backend: Annotated[str, typer.Option(help="Where points run: virtual.")] = "virtual",
+    backend: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Where points run: virtual (a lab kernel whose clock jumps), vm (a"
+            " distribution's kernel in QEMU) or host (this machine's kernel; root).",
+        ),
+    ] = "virtual",
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="KERNEL",
+            help="With virtual: lab, or debug, which checks itself (KASAN, UBSAN, lockdep,"
+            " kmemleak). With vm: a Debian kernel, as 6.1, 6.12 or a whole release.",
+            show_default="lab; the newest of this Debian",
+        ),
+    ] = "",
     jobs: Annotated[
         int, typer.Option(metavar="N", help="Points side by side.", show_default="all cores")
     ] = 0,
@@ -83,7 +102,7 @@ def main(
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS)
     if exec_:
-        raise typer.Exit(_exec(exec_, out))
+        raise typer.Exit(_exec(exec_, partial(BACKENDS[backend], kernel), out))
     if not name:
         raise BadInput("name a scenario (see --list)")
     scenario = scenarios.load(name, _overrides(set_ or []))
@@ -91,7 +110,9 @@ def main(
     numbers = _seeds(scenario, seeds, seed)
     if jobs < 0:
         raise BadInput(f"--jobs {jobs}: at least 1")
-    raise typer.Exit(_run(scenario, chosen, numbers, jobs or os.cpu_count() or 1, out, resume))
+    make_backend = partial(BACKENDS[backend], kernel)
+    jobs = jobs or os.cpu_count() or 1
+    raise typer.Exit(_run(scenario, chosen, numbers, make_backend, jobs, out, resume))
 
 
 def _overrides(settings: list[str]) -> dict[str, str]:
@@ -138,32 +159,38 @@ def _list() -> None:
     console.print(table)
 
 
-def _exec(command: str, out: Path | None) -> int:
-    from lab.backends.virtual import VirtualBackend
-
+def _exec(command: str, make_backend: Callable[[], Backend], out: Path | None) -> int:
     if out:
         try:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"cannot write {out}: {error.strerror}; choose another --out") from None
-    return VirtualBackend().run_command(command, min(os.sched_getaffinity(0)), out)
+    return make_backend().run_command(command, min(os.sched_getaffinity(0)), out)
 
 
-def _run(scenario: Scenario, algorithms, seeds, jobs: int, out: Path | None, resume: bool) -> int:
+def _run(
+    scenario: Scenario,
+    algorithms: tuple[str, ...],
+    seeds: list[int],
+    make_backend: Callable[[], Backend],
+    jobs: int,
+    out: Path | None,
+    resume: bool,
+) -> int:
     from lab import claims, points, report, runner
-    from lab.backends.virtual import VirtualBackend
     from lab.store import Store, fresh_folder
 
     folder = out or fresh_folder(scenario.id)
     if resume and not out:
         folder = Path("results") / scenario.id
     Store.check(folder, resume)
-    backend = VirtualBackend()
+    backend = make_backend()
     todo = points.expand(scenario, algorithms, seeds, backend.build.key)
     for axes in points.grid(scenario):
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
     store = Store(folder)
-    sweep = runner.run(scenario, todo, backend, store, min(jobs, len(todo)))
+    jobs = min(jobs, len(todo)) if backend.side_by_side else 1
+    sweep = runner.run(scenario, todo, backend, store, jobs)
     verdicts = claims.judge(scenario, sweep.results)
     console = Console(width=None if sys.stdout.isatty() else 120)
     if sweep.reused:

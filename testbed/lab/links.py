@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One direction of a link as netem: the netlink message that sets it, and the tc command.
+"""One direction of a link as netem, or as tbf with an AQM: the netlink messages that set it, and
+the tc command.
 
 netem is spoken to directly because Debian 12's tc cannot set its seed and pyroute2 cannot
 either; without the seed no loss sequence could be repeated. Works with the standard library
 alone, since it runs inside the lab.
 """
 
+import math
 import socket
 import struct
 from dataclasses import dataclass
@@ -16,12 +18,27 @@ NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400
 NLMSG_ERROR = 2
 TC_H_ROOT = 0xFFFFFFFF
 TCA_KIND, TCA_OPTIONS = 1, 2
-TCA_NETEM_RATE, TCA_NETEM_RATE64, TCA_NETEM_LATENCY64, TCA_NETEM_PRNG_SEED = 6, 8, 10, 14
+TCA_NETEM_DELAY_DIST, TCA_NETEM_LOSS, TCA_NETEM_RATE, TCA_NETEM_RATE64 = 2, 5, 6, 8
+TCA_NETEM_LATENCY64, TCA_NETEM_JITTER64, TCA_NETEM_SLOT, TCA_NETEM_SLOT_DIST = 10, 11, 12, 13
+TCA_NETEM_PRNG_SEED, NETEM_LOSS_GE = 14, 2
+TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
+TC_LINKLAYER_ETHERNET = 1
 ENOENT = 2
 
 HANDLE = 0x10000  # 1:
+CHILD_HANDLE, CHILD_PARENT = 0x100000, HANDLE | 1  # 10: in class 1:1
+# aqm -> (the attribute that is its limit, what switches ECN on)
+AQMS = {"codel": (2, 4), "fq_codel": (2, 4)}
+TBF_BURST_BYTES = 2000  # one full frame, with room for its headers
+TBF_LIMIT_BYTES = 1_000_000  # of the fifo that tbf makes and the AQM replaces
 QUEUE_UNLIMITED_PKTS = 1_000_000  # a hop whose queue must never drop
 PSCHED_TICK_NS = 64  # struct tc_netem_qopt counts time in these
+# A distribution is a table of 16-bit numbers from which netem picks one: so many times
+# jitter / 8192 are added to the delay.
+NETEM_DIST_SCALE = 8192
+TABLE_LENGTH = 4096  # netem takes four times this, tc cannot send it
+RETRY_STEP = NETEM_DIST_SCALE // 4  # of the table, for one retry: up to 15 fit in 16 bits
+RETRIES_MAX = 15
 
 
 @dataclass(frozen=True)
@@ -34,39 +51,139 @@ class Link:
 
     rate_mbps: float = 0.0
     delay_ms: float = 0.0
+    jitter_ms: float = 0.0  # delay_ms -+ this, uniform
     loss_pct: float = 0.0
+    burst_pkts: float = 0.0  # mean length of a run of losses; 0: independent ones
     queue_pkts: int = 0
+    aqm: str = ""  # codel or fq_codel instead of drop-tail
+    retry_pct: float = 0.0  # each transmission fails with this probability and is repeated,
+    retry_ms: float = 0.0  # this much later; what follows waits
+    aggregate_ms: float = 0.0  # packets leave together, from half to 1.5 of this apart
+    aggregate_pkts: int = 64  # at most so many together
 
     @property
     def limit_pkts(self) -> int:
         return self.queue_pkts or QUEUE_UNLIMITED_PKTS
 
+    @property
+    def spread_ms(self) -> float:
+        """The jitter that netem is told: of a uniform delay, or the unit of its table."""
+        if self.retry_pct:
+            return self.retry_ms * NETEM_DIST_SCALE / RETRY_STEP
+        return self.jitter_ms
+
+    @property
+    def distributions(self) -> dict[str, list[int]]:
+        """The tables that netem uses here, by the names tc_command() gives them. tc would read
+        them from NAME.dist in the folder TC_LIB_DIR."""
+        tables = {}
+        if self.retry_pct:
+            tables[f"retry-{self.retry_pct:g}"] = _retry_table(self.retry_pct / 100)
+        if self.aggregate_ms:
+            tables["uniform"] = list(
+                range(-NETEM_DIST_SCALE, NETEM_DIST_SCALE, 2 * NETEM_DIST_SCALE // TABLE_LENGTH)
+            )
+        return tables
+
+    @property
+    def gilbert(self) -> tuple[float, float]:
+        """The probabilities p, to begin a run of losses, and r, to end it, of each packet.
+
+        Every packet of a run is lost, none outside: runs of 1/r and gaps of 1/p on average.
+        """
+        r = 1 / self.burst_pkts
+        loss = self.loss_pct / 100
+        return r * loss / (1 - loss), r
+
     def tc_command(self, dev: str, seed: int) -> str:
         """Return the tc command (iproute2 6.6 or newer) that does what set_link() does."""
+        if self.aqm:
+            return (
+                f"tc qdisc add dev {dev} root handle 1: tbf rate {self.rate_mbps:g}mbit"
+                f" burst {TBF_BURST_BYTES} limit {TBF_LIMIT_BYTES} &&"
+                f" tc qdisc add dev {dev} parent 1:1 handle 10: {self.aqm}"
+                f" limit {self.queue_pkts} ecn"
+            )
         parts = [f"tc qdisc add dev {dev} root handle 1: netem limit {self.limit_pkts}"]
-        if self.delay_ms:
+        if self.delay_ms or self.spread_ms:
             parts.append(f"delay {self.delay_ms:g}ms")
-        if self.loss_pct:
+        if self.spread_ms:
+            parts.append(f"{self.spread_ms:g}ms")
+        if self.retry_pct:
+            parts.append(f"distribution retry-{self.retry_pct:g}")
+        if self.loss_pct and self.burst_pkts:
+            p, r = self.gilbert
+            parts.append(f"loss gemodel {100 * p:.9g}% {100 * r:.9g}%")
+        elif self.loss_pct:
             parts.append(f"loss {self.loss_pct:g}%")
         if self.rate_mbps:
             parts.append(f"rate {self.rate_mbps:g}mbit")
+        if self.aggregate_ms:
+            parts.append(f"slot distribution uniform {self.aggregate_ms:g}ms")
+            parts.append(f"{self.aggregate_ms / 2:g}ms packets {self.aggregate_pkts}")
         return " ".join([*parts, f"seed {seed}"])
 
-    def netem_options(self, seed: int) -> bytes:
-        """Return the payload of TCA_OPTIONS: struct tc_netem_qopt and nested attributes."""
-        delay_ns = round(self.delay_ms * 1e6)
-        loss = min(round(self.loss_pct / 100 * 2**32), 2**32 - 1)
-        options = struct.pack(
-            "=IIIIII", min(delay_ns // PSCHED_TICK_NS, 2**32 - 1), self.limit_pkts, loss, 0, 0, 0
-        )
+    def tbf_options(self) -> bytes:
+        """Return the payload of TCA_OPTIONS of a tbf: the rate, one frame after the other."""
+        rate_bytes_per_s = round(self.rate_mbps * 1e6 / 8)
+        small = min(rate_bytes_per_s, 2**32 - 1)
+        rate = struct.pack("=BBHhHI", 0, TC_LINKLAYER_ETHERNET, 0, -1, 0, small)
+        rates = rate + bytes(len(rate))  # no peak rate
+        options = _attribute(TCA_TBF_PARMS, rates + struct.pack("=III", TBF_LIMIT_BYTES, 0, 0))
+        options += _attribute(TCA_TBF_BURST, struct.pack("=I", TBF_BURST_BYTES))
+        if rate_bytes_per_s > small:
+            options += _attribute(TCA_TBF_RATE64, struct.pack("=Q", rate_bytes_per_s))
+        return options
+
+    def aqm_options(self) -> bytes:
+        limit, ecn = AQMS[self.aqm]
+        options = _attribute(limit, struct.pack("=I", self.queue_pkts))
+        return options + _attribute(ecn, struct.pack("=I", 1))
+
+    def netem_options(self, seed: int | None = None) -> bytes:
+        """Return the payload of TCA_OPTIONS: struct tc_netem_qopt and nested attributes. Without
+        a SEED a generator that runs goes on."""
+        delay_ns, jitter_ns = round(self.delay_ms * 1e6), round(self.spread_ms * 1e6)
+        loss = 0 if self.burst_pkts else _probability(self.loss_pct / 100)
+        ticks = [min(ns // PSCHED_TICK_NS, 2**32 - 1) for ns in (delay_ns, jitter_ns)]
+        options = struct.pack("=IIIIII", ticks[0], self.limit_pkts, loss, 0, 0, ticks[1])
         options += _attribute(TCA_NETEM_LATENCY64, struct.pack("=q", delay_ns))
+        options += _attribute(TCA_NETEM_JITTER64, struct.pack("=q", jitter_ns))
+        if self.retry_pct:
+            options += _table(TCA_NETEM_DELAY_DIST, _retry_table(self.retry_pct / 100))
+        if self.loss_pct and self.burst_pkts:
+            p, r = map(_probability, self.gilbert)
+            model = _attribute(NETEM_LOSS_GE, struct.pack("=IIII", p, r, 0, 0))
+            options += _attribute(TCA_NETEM_LOSS, model)
         if self.rate_mbps:
             rate_bytes_per_s = round(self.rate_mbps * 1e6 / 8)
             small = min(rate_bytes_per_s, 2**32 - 1)
             options += _attribute(TCA_NETEM_RATE, struct.pack("=IiIi", small, 0, 0, 0))
             if rate_bytes_per_s > small:
                 options += _attribute(TCA_NETEM_RATE64, struct.pack("=Q", rate_bytes_per_s))
-        return options + _attribute(TCA_NETEM_PRNG_SEED, struct.pack("=Q", seed))
+        if self.aggregate_ms:
+            mean_ns = round(self.aggregate_ms * 1e6)
+            slot = struct.pack("=qqiiqq", 0, 0, self.aggregate_pkts, 0, mean_ns, mean_ns // 2)
+            options += _attribute(TCA_NETEM_SLOT, slot)
+            options += _table(TCA_NETEM_SLOT_DIST, self.distributions["uniform"])
+        if seed is not None:
+            options += _attribute(TCA_NETEM_PRNG_SEED, struct.pack("=Q", seed))
+        return options
+
+
+def _retry_table(fails: float) -> list[int]:
+    """Return the table of how many times a packet is sent again that FAILS each time."""
+    picks = ((i + 0.5) / TABLE_LENGTH for i in range(TABLE_LENGTH))
+    retries = (min(int(math.log(pick) / math.log(fails)), RETRIES_MAX) for pick in picks)
+    return [RETRY_STEP * n for n in retries]
+
+
+def _probability(p: float) -> int:
+    return min(round(p * 2**32), 2**32 - 1)
+
+
+def _table(kind: int, values: list[int]) -> bytes:
+    return _attribute(kind, struct.pack(f"={len(values)}h", *values))
 
 
 def _attribute(kind: int, payload: bytes) -> bytes:
@@ -75,10 +192,11 @@ def _attribute(kind: int, payload: bytes) -> bytes:
 
 
 def _request(
-    netlink: socket.socket, kind: int, flags: int, dev: str, handle: int, attributes: bytes
-) -> int:
-    """Send one qdisc request about DEV's root and return the kernel's errno (0: done)."""
-    body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(dev), handle, TC_H_ROOT, 0)
+    netlink: socket.socket, kind: int, flags: int, dev: str, handle: int, attributes: bytes,
+    parent: int = TC_H_ROOT,
+) -> int:  # fmt: skip
+    """Send one qdisc request about DEV and return the kernel's errno (0: done)."""
+    body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(dev), handle, parent, 0)
     body += attributes
     flags |= NLM_F_REQUEST | NLM_F_ACK
     netlink.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
@@ -90,7 +208,7 @@ def _request(
 
 
 def set_link(dev: str, link: Link, seed: int) -> None:
-    """Give DEV of the current network namespace a new netem that starts from SEED.
+    """Give DEV of the current network namespace a new netem that starts from SEED, or its AQM.
 
     The old one goes first: a change in place would keep its random state and its packets.
     """
@@ -98,9 +216,27 @@ def set_link(dev: str, link: Link, seed: int) -> None:
         error = _request(netlink, RTM_DELQDISC, 0, dev, 0, b"")
         if error not in (0, ENOENT):
             raise OSError(error, f"removing the qdisc of {dev}")
+        steps = [("netem", HANDLE, TC_H_ROOT, link.netem_options(seed))]
+        if link.aqm:
+            steps = [
+                ("tbf", HANDLE, TC_H_ROOT, link.tbf_options()),
+                (link.aqm, CHILD_HANDLE, CHILD_PARENT, link.aqm_options()),
+            ]
+        for kind, handle, parent, options in steps:
+            attributes = _attribute(TCA_KIND, kind.encode() + b"\0")
+            attributes += _attribute(TCA_OPTIONS, options)
+            create = NLM_F_CREATE | NLM_F_EXCL
+            error = _request(netlink, RTM_NEWQDISC, create, dev, handle, attributes, parent)
+            if error:
+                raise OSError(error, f"{kind} on {dev}: {link.tc_command(dev, seed)}")
+
+
+def change_link(dev: str, link: Link) -> None:
+    """Make the netem of DEV what LINK says, in place: packets in it leave when they were to, and
+    its random numbers go on. (A run of losses, if one is under way, ends.)"""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
         attributes = _attribute(TCA_KIND, b"netem\0")
-        attributes += _attribute(TCA_OPTIONS, link.netem_options(seed))
-        create = NLM_F_CREATE | NLM_F_EXCL
-        error = _request(netlink, RTM_NEWQDISC, create, dev, HANDLE, attributes)
+        attributes += _attribute(TCA_OPTIONS, link.netem_options())
+        error = _request(netlink, RTM_NEWQDISC, 0, dev, HANDLE, attributes)
         if error:
-            raise OSError(error, f"netem on {dev}: {link.tc_command(dev, seed)}")
+            raise OSError(error, f"changing netem on {dev}: {link}")

@@ -7,8 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from lab import truth
+from lab.algorithms import ALGORITHMS
 from lab.points import START_SPREAD_S, Point
-from lab.scenario import FORWARD_HOPS
+from lab.scenario import CLASSIFIED, FORWARD_HOPS
 from lab.stats import jain_index
 
 DIGITS = 6  # of every figure in results.jsonl
@@ -17,7 +19,8 @@ DIGITS = 6  # of every figure in results.jsonl
 def summarize(point: Point, raw: Path) -> dict[str, Any]:
     """Return the results of POINT from the folder RAW (flows.csv, hops.csv, flow-*.json).
 
-    Rates are over the time after the warm-up; *_whole_* and the counts over the whole run.
+    Rates are over the time after the warm-up; *_whole_* and the counts over the whole run. Where
+    the scenario asks for the truth, verdicts.csv is left in RAW.
     """
     samples = pl.read_csv(raw / "flows.csv", infer_schema_length=None)
     hops = pl.read_csv(raw / "hops.csv", infer_schema_length=None)
@@ -26,21 +29,27 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         _flow(point, spec, end, samples.filter(pl.col("flow") == spec["name"]))
         for spec, end in zip(point.spec["flows"], ends, strict=True)
     ]
-    steady = samples.filter(pl.col("time_s") > point.warmup_s)
+    forward = [flow for flow in flows if not flow["reverse"]]
+    names = [flow["name"] for flow in forward]
+    steady = samples.filter((pl.col("time_s") > point.warmup_s) & pl.col("flow").is_in(names))
     duration_s = point.spec["duration_s"]
     steady_s = duration_s - point.warmup_s
     result = {
         "point": point.id,
         **point.labels(),
-        "goodput_mbps": sum(f["bytes_steady"] for f in flows) * 8e-6 / steady_s,
-        "goodput_whole_mbps": sum(f["bytes_whole"] for f in flows) * 8e-6 / duration_s,
-        "retransmits": sum(end["retransmits"] for end in ends),
-        "timeouts": sum(end["timeouts"] for end in ends),
-        "jain": _jain(point, flows),
+        "goodput_mbps": sum(f["bytes_steady"] for f in forward) * 8e-6 / steady_s,
+        "goodput_whole_mbps": sum(f["bytes_whole"] for f in forward) * 8e-6 / duration_s,
+        "retransmits": sum(flow["retransmits"] for flow in forward),
+        "timeouts": _timeouts(forward),
+        **_shares(forward),
+        "jain": _jain(point, forward),
+        **_completion(point, forward),
         "srtt_ms_p50": _quantile(steady["srtt_ms"], 0.5),
         **_queue_delay(point, hops),
         **_losses(point, hops),
+        **_classified(point, raw, ends),
         "flows": flows,
+        "udp": [_udp(raw, i, spec) for i, spec in enumerate(point.spec["udp"])],
         "params": {
             "topology": point.spec["topology"],
             "links": point.spec["links"],
@@ -50,6 +59,12 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         },
     }
     return rounded(result)
+
+
+def _timeouts(ends: list[dict]) -> int | None:
+    """Return how many there were; null where the kernel does not count them (before 6.7)."""
+    counts = [end["timeouts"] for end in ends]
+    return None if None in counts else sum(counts)
 
 
 def flow_files(raw: Path) -> list[Path]:
@@ -66,6 +81,9 @@ def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[st
     steady = end["bytes_acked"] - (before[-1] if len(before) else 0) if active_s > 0 else 0
     return {
         "name": spec["name"],
+        "kind": spec["kind"],
+        "under_test": spec["under_test"],
+        "reverse": spec["reverse"],
         "algorithm": end["algorithm"],
         "start_s": spec["start_s"],
         "stop_s": stop_s,
@@ -75,7 +93,38 @@ def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[st
         "goodput_whole_mbps": end["bytes_acked"] * 8e-6 / (stop_s - spec["start_s"]),
         "retransmits": end["retransmits"],
         "timeouts": end["timeouts"],
+        "completion_s": end["completion_time_s"],
         "min_rtt_ms": end["min_rtt_us"] / 1000,
+    }
+
+
+def _udp(raw: Path, i: int, spec: dict) -> dict[str, Any]:
+    """Return how many datagrams of a UDP flow were sent and how many arrived."""
+    sent, received = (json.loads((raw / f"{n}-{i}.json").read_text()) for n in ("udp", "udp-sink"))
+    return {
+        "name": spec["name"],
+        "rate_mbps": spec["rate_mbps"],
+        "sent_pkts": sent["segs_out"],
+        "received_pkts": received["datagrams_received"],
+    }
+
+
+def _shares(flows: list[dict]) -> dict[str, float | None]:
+    """Return the mean goodput of a flow under test and of one of the others, and what a flow
+    under test has of a fair share, that is of the mean of all; null where there is none."""
+    rates = {kind: [] for kind in (True, False)}
+    for flow in flows:
+        if flow["goodput_mbps"] is not None:
+            rates[flow["under_test"]].append(flow["goodput_mbps"])
+    test, other, both = (
+        sum(of) / len(of) if of else None
+        for of in (rates[True], rates[False], rates[True] + rates[False])
+    )
+    mixed = test is not None and other is not None and both
+    return {
+        "goodput_test_mbps": test,
+        "goodput_other_mbps": other,
+        "fair_share": test / both if mixed else None,
     }
 
 
@@ -90,6 +139,21 @@ def _jain(point: Point, flows: list[dict]) -> float | None:
     return jain_index(rates) if rates else None
 
 
+def _completion(point: Point, flows: list[dict]) -> dict[str, float | int | None]:
+    """Return how long those flows under test took that had so many bytes to send, from the
+    connect to the last acknowledgement; one that was not ready counts with the time it had."""
+    limited = {spec["name"] for spec in point.spec["flows"] if spec["bytes"]}
+    of = [flow for flow in flows if flow["name"] in limited and flow["under_test"]]
+    if not of:
+        return {"fct_s_p50": None, "fct_s_p95": None, "unfinished": None}
+    took_s = pl.Series([flow["completion_s"] or flow["stop_s"] - flow["start_s"] for flow in of])
+    return {
+        "fct_s_p50": _quantile(took_s, 0.5),
+        "fct_s_p95": _quantile(took_s, 0.95),
+        "unfinished": sum(flow["completion_s"] is None for flow in of),
+    }
+
+
 def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
     """Quantiles over time of the delay in the forward queues: backlog over rate, added up."""
     steady = hops.filter(pl.col("time_s") > point.warmup_s)
@@ -98,8 +162,13 @@ def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
         link = point.spec["links"][hop]
         if not link["queue_pkts"]:
             continue
-        rows = steady.filter(pl.col("hop") == hop)["backlog_bytes"]
-        delay_ms = rows * 8e-3 / link["rate_mbps"]
+        rate_mbps = pl.lit(link["rate_mbps"])
+        for event in point.spec["events"]:
+            if event["link"] == hop:
+                later = pl.col("time_s") > event["at_s"]
+                rate_mbps = pl.when(later).then(event["rate_mbps"]).otherwise(rate_mbps)
+        rows = steady.filter(pl.col("hop") == hop)
+        delay_ms = rows.select(pl.col("backlog_bytes") * 8e-3 / rate_mbps).to_series()
         total = delay_ms if total is None else total + delay_ms
     if total is None:
         return {"queue_delay_ms_p50": 0.0, "queue_delay_ms_p95": 0.0}
@@ -115,12 +184,26 @@ def drop_causes(links: dict[str, dict]) -> dict[str, str]:
 
 
 def _losses(point: Point, hops: pl.DataFrame) -> dict[str, int]:
-    counts = {"loss_random": 0, "loss_congestion": 0}
+    counts = {"loss_random": 0, "loss_congestion": 0, "ce_marks": 0}
     causes = drop_causes(point.spec["links"])
     for hop in FORWARD_HOPS[point.spec["topology"]["kind"]]:
         drops = hops.filter(pl.col("hop") == hop)["drops"]
         counts[f"loss_{causes[hop]}"] += int(drops[-1]) if len(drops) else 0
+        marks = hops.filter(pl.col("hop") == hop)["ce_marks"]
+        counts["ce_marks"] += int(marks[-1]) if len(marks) else 0
     return counts
+
+
+def _classified(point: Point, raw: Path, ends: list[dict]) -> dict[str, int | float | None]:
+    """Return the confusion matrix of the algorithm under test, null if it does not classify."""
+    if not point.spec["taps"]:
+        return {}
+    rows = truth.judge_point(point.spec, raw, ends, drop_causes(point.spec["links"]))
+    rows.write_csv(raw / "verdicts.csv")
+    if not ALGORITHMS[point.algorithm].classifies:
+        return dict.fromkeys(CLASSIFIED)
+    counts = truth.matrix(rows.filter(pl.col("algorithm") == point.algorithm))
+    return counts | truth.rates(counts)
 
 
 def _quantile(values: pl.Series, q: float) -> float:

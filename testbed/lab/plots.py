@@ -87,6 +87,9 @@ class Metric:
 METRICS = {
     "goodput_mbps": Metric("Goodput", "Mb/s", 2, "high"),
     "goodput_whole_mbps": Metric("Goodput of the whole run", "Mb/s", 2, "high"),
+    "goodput_test_mbps": Metric("Goodput of a flow of the row's algorithm", "Mb/s", 2, "high"),
+    "goodput_other_mbps": Metric("Goodput of a flow beside it", "Mb/s", 2),
+    "fair_share": Metric("Goodput of a flow of the row's algorithm over a fair share", "", 2),
     "retransmits": Metric("Retransmitted segments", "", 0),  # few: also who sends little
     "timeouts": Metric("Retransmission timeouts", "", 0, "low"),
     "queue_delay_ms_p50": Metric("Queueing delay, median", "ms", 1, "low"),
@@ -94,7 +97,21 @@ METRICS = {
     "srtt_ms_p50": Metric("Smoothed RTT, median", "ms", 1, "low"),
     "loss_random": Metric("Packets lost at random", "", 0),
     "loss_congestion": Metric("Packets dropped by a full queue", "", 0),
+    "ce_marks": Metric("Packets marked instead of dropped (ECN)", "", 0),
     "jain": Metric("Jain's fairness index", "", 3, "high"),
+    "fct_s_p50": Metric("Completion time, median flow", "s", 2, "low"),
+    "fct_s_p95": Metric("Completion time, 95th percentile", "s", 2, "low"),
+    "unfinished": Metric("Flows that were not ready at the end", "", 0, "low"),
+    **{
+        f"classified_{truth}_as_{said}": Metric(f"Losses ({truth}) said to be {said}", "", 0)
+        for truth in ("random", "congestion", "none")
+        for said in ("random", "congestion")
+    },
+    **{
+        f"classified_{kind}_{rate}": Metric(f"{rate.capitalize()} of {kind} loss", "", 3, "high")
+        for kind in ("random", "congestion")
+        for rate in ("recall", "precision")
+    },
 }
 
 

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -127,28 +127,44 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         link = at.links.get(hop, Link())
         links[hop] = asdict(link) | {"seed": derived_seed(seed, hop)}
     flows: list[dict[str, Any]] = []
+    udp: list[dict[str, Any]] = []
+    pair = 0
     for flow in at.flows:
-        for name in flow.names():
-            start_s = round(flow.start_s + start_shift_s(seed, name), 6)
-            flows.append(
-                {
-                    "name": name,
-                    "pair": len(flows) + 1,
+        if flow.transport == "udp" and not flow.rate_mbps:
+            continue
+        for i, name in enumerate(flow.names()):
+            pair += 0 if i and flow.every_s else 1
+            start_s = flow.start_s + i * flow.every_s
+            start_s = round(start_s + start_shift_s(seed, name), 6)
+            common = {
+                "name": name,
+                "pair": pair,
+                "start_s": start_s,
+                "duration_s": round((flow.stop_s or at.run.duration_s) - start_s, 6),
+                "bytes": flow.bytes,
+                "mss_bytes": flow.mss_bytes,
+                "reverse": flow.reverse,
+            }
+            if flow.transport == "tcp":
+                of_tcp = {
+                    "kind": flow.name,
+                    "under_test": flow.under_test,
                     "algorithm": algorithm if flow.algorithm == UNDER_TEST else flow.algorithm,
-                    "start_s": start_s,
-                    "duration_s": round((flow.stop_s or at.run.duration_s) - start_s, 6),
-                    "bytes": flow.bytes,
-                    "mss_bytes": flow.mss_bytes,
                 }
-            )
+                flows.append(common | of_tcp)
+            else:
+                udp.append(common | {"rate_mbps": flow.rate_mbps})
     return {
-        "topology": asdict(at.topology) | {"pairs": len(flows)},
+        "topology": asdict(at.topology) | {"pairs": pair},
         "links": links,
         "flows": flows,
+        "udp": udp,
+        "events": [asdict(event) for event in at.events],
         "modules": {
             name: at.modules[name]
             for name in sorted({flow["algorithm"] for flow in flows} & at.modules.keys())
         },
+        "taps": list(FORWARD_HOPS[at.topology.kind]) if at.run.truth else [],
         "duration_s": at.run.duration_s,
         "sample_ms": at.run.sample_ms,
         "rng_seed": derived_seed(seed, "rng"),
@@ -157,13 +173,29 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
 
 def bound_mbps(at: Scenario) -> float:
     """Return (1-p)C as goodput in Mb/s: the least, over the forward hops, of a hop's rate times
-    what survives the losses from there on, times the payload's share of a frame."""
-    mss_bytes = max(flow.mss_bytes for flow in at.flows) or DEFAULT_MSS_BYTES
+    what survives the losses from there on, times the payload's share of a frame; where events
+    change a rate, the mean over the time after the warm-up. What UDP takes of it is not
+    subtracted: a flow that pushes it aside gets more."""
+    tcp = [flow for flow in at.flows if flow.transport == "tcp"]
+    mss_bytes = max(flow.mss_bytes for flow in tcp) or DEFAULT_MSS_BYTES
     payload_share = (mss_bytes - TCP_OPTION_BYTES) / (mss_bytes + HEADER_BYTES)
-    hops = [at.links.get(hop, Link()) for hop in FORWARD_HOPS[at.topology.kind]]
-    best = math.inf
-    for i, hop in enumerate(hops):
-        if hop.rate_mbps:
-            survives = math.prod(1 - later.loss_pct / 100 for later in hops[i:])
-            best = min(best, hop.rate_mbps * survives)
-    return best * payload_share
+    links = {hop: at.links.get(hop, Link()) for hop in FORWARD_HOPS[at.topology.kind]}
+    since_s, mbit = 0.0, 0.0
+    for event in at.events:
+        from_s = max(since_s, at.run.warmup_s)
+        mbit += max(event.at_s - from_s, 0.0) * _least_mbps(list(links.values()))
+        since_s = event.at_s
+        if event.link in links:
+            links[event.link] = replace(links[event.link], rate_mbps=event.rate_mbps)
+    from_s = max(since_s, at.run.warmup_s)
+    mbit += (at.run.duration_s - from_s) * _least_mbps(list(links.values()))
+    return mbit / (at.run.duration_s - at.run.warmup_s) * payload_share
+
+
+def _least_mbps(hops: list[Link]) -> float:
+    """Return the least of a hop's rate times what survives from there on."""
+    return min(
+        hop.rate_mbps * math.prod(1 - later.loss_pct / 100 for later in hops[i:])
+        for i, hop in enumerate(hops)
+        if hop.rate_mbps
+    )

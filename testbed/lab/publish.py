@@ -14,17 +14,32 @@ import typer
 
 from lab import build, claims, report
 from lab.scenario import Scenario, parse
+from lab.verdicts import HEAD, Score, scores
 
+SCORES_NOTE = (
+    "Losses of all seeds: what they were (which queue dropped the packets), and what the algorithm"
+    " said. docs/scenarios.md explains it."
+)
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
 
 
 def markdown_table(table: report.MetricTable) -> str:
-    head = [table.corner, *table.columns]
+    """Return one table for each group of columns, under the group's name."""
+    parts, start = [], 0
+    for name, span in table.groups or [("", len(table.columns))]:
+        columns = slice(start, start + span)
+        parts += [f"{name}:"] * bool(name) + [_markdown_columns(table, columns)]
+        start += span
+    return "\n\n".join(parts)
+
+
+def _markdown_columns(table: report.MetricTable, columns: slice) -> str:
+    head = [table.corner, *table.columns[columns]]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     if table.bound:
-        lines.append(f"| *bound (1-p)C* | {' | '.join(table.bound)} |")
+        lines.append(f"| *bound (1-p)C* | {' | '.join(table.bound[columns])} |")
     for row in table.rows:
-        cells = [f"**{cell.text}**" if cell.rank == "best" else cell.text for cell in row.cells]
+        cells = [f"**{c.text}**" if c.rank == "best" else c.text for c in row.cells[columns]]
         lines.append(f"| {f'**{row.name}**' if row.ours else row.name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -40,6 +55,13 @@ def claims_table(verdicts: list[claims.Verdict]) -> str:
     return "\n".join(lines)
 
 
+def scores_table(found: list[Score]) -> str:
+    head = ["algorithm", "at", *HEAD]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    lines += [f"| {' | '.join([s.algorithm, s.place, *s.texts])} |" for s in found]
+    return "\n".join(lines)
+
+
 def page(scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any]) -> str:
     names = list(dict.fromkeys(result["algorithm"] for result in results))
     command = shlex.join(_without_out(shlex.split(meta["command"])))
@@ -47,7 +69,8 @@ def page(scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any]
         f"# {scenario.id}: {scenario.title}",
         scenario.description.strip(),
         f"    {command}",
-        f"Linux {meta['kernel_release']} in the virtual lab, commit `{meta['git_commit'][:12]}`,"
+        f"Linux {meta['kernel_release']}, backend {meta['backend']},"
+        f" commit `{meta['git_commit'][:12]}`,"
         f" {len(meta['seeds'])} seeds, {meta['points']} points in {meta['wall_s']:.0f} s."
         f" {report.interval_note(results, scenario)} Best median of a column in bold;"
         " ours in bold on the left.",
@@ -57,6 +80,8 @@ def page(scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any]
         table = report.metric_table(scenario, results, metric, names)
         parts += [f"## {table.title}" + (f" ({table.note})" if table.note else "")]
         parts += [markdown_table(table)]
+    if found := scores(results):
+        parts += ["## Loss classification", SCORES_NOTE, scores_table(found)]
     if scenario.claims:
         parts += ["## Claims", claims_table(claims.judge(scenario, results))]
     return "\n\n".join(parts) + "\n"

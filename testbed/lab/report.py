@@ -24,14 +24,17 @@ from lab.plots import Cells, Metric, Place
 from lab.scenario import Axis, Flow, Scenario
 from lab.stats import Estimate, estimate
 from lab.store import write_atomically
+from lab.verdicts import HEAD as SCORE_HEAD
+from lab.verdicts import scores
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 HEADLINE = "goodput_mbps"
 DETAILS = (
-    "goodput_whole_mbps", "retransmits", "timeouts", "queue_delay_ms_p95", "srtt_ms_p50",
-    "loss_random", "loss_congestion", "jain",
+    "goodput_whole_mbps", "fair_share", "retransmits", "timeouts", "queue_delay_ms_p95",
+    "srtt_ms_p50", "loss_random", "loss_congestion", "ce_marks", "jain",
+    "fct_s_p50", "fct_s_p95", "unfinished",
 )  # fmt: skip
-WITH_FIGURE = ("retransmits", "timeouts", "queue_delay_ms_p95", "jain")
+WITH_FIGURE = ("fair_share", "retransmits", "timeouts", "queue_delay_ms_p95", "jain", "fct_s_p95")
 PEERS_OVER_TIME = ("reno", "bbr", "cubic", "veno", "westwood")  # the first two that have samples
 ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
 SEEDS_FOR_95 = 6
@@ -106,6 +109,7 @@ def write_report(
         main_figure=figures.add_metric(scenario, results, HEADLINE),
         lines=any(len(axis.levels) > 1 for axis in scenario.axes),
         main_table=metric_table(scenario, results, HEADLINE, names),
+        classification=_classification(results),
         details=_details(scenario, results, names, figures),
         claims=[claim_row(verdict) for verdict in verdicts],
         over_time=_over_time(scenario, results, store_folder, figures),
@@ -152,8 +156,8 @@ def _details(
 ) -> list[dict[str, Any]]:
     """Return the further tables: per group of flows, then per metric, some with a figure."""
     details = []
-    if len(scenario.flows) > 1:
-        for flow in scenario.flows:
+    if sum(flow.transport == "tcp" for flow in scenario.flows) > 1:
+        for flow in [flow for flow in scenario.flows if flow.transport == "tcp"]:
             details.append({"table": _flow_table(scenario, results, flow, names), "figure": None})
     several = any(len(result["flows"]) > 1 for result in results)
     for name in DETAILS:
@@ -167,19 +171,27 @@ def _details(
     return details
 
 
+def _classification(results: list[dict]) -> dict[str, Any] | None:
+    """Return the confusion matrices, if the run has them."""
+    found = scores(results)
+    return {"head": SCORE_HEAD, "scores": found} if found else None
+
+
 def _flow_table(
     scenario: Scenario, results: list[dict], flow: Flow, names: list[str]
 ) -> MetricTable:
     """Return the table of the mean goodput of the flows that one [[flows]] entry stands for."""
-    members = set(flow.names())
     alone = []
     for result in results:
-        rates = [f["goodput_mbps"] for f in result["flows"] if f["name"] in members]
+        rates = [f["goodput_mbps"] for f in result["flows"] if f["kind"] == flow.name]
         rates = [rate for rate in rates if rate is not None]
         if rates:
             alone.append(result | {"goodput_mbps": sum(rates) / len(rates)})
-    kind = "the row's algorithm" if flow.algorithm.startswith("$") else flow.algorithm
-    count = f"mean of {flow.count} flows, " if flow.count > 1 else ""
+    members = [[f for f in r["flows"] if f["kind"] == flow.name] for r in results]
+    found = dict.fromkeys(f["algorithm"] for of in members for f in of)
+    kind = "the row's algorithm" if flow.under_test else " or ".join(found) or flow.algorithm
+    most = max(map(len, members), default=0)
+    count = f"mean of {'up to ' if most != flow.count else ''}{most} flows, " if most > 1 else ""
     table = metric_table(scenario, alone, HEADLINE, names)
     title = f"Goodput of “{flow.name}” ({count}{kind})"
     return replace(table, id=f"flow-{flow.name}", title=title, bound=[])

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -25,6 +25,7 @@ from rich.progress import (
 )
 
 from lab import build as builds
+from lab.backends.base import Backend
 from lab.links import Link
 from lab.metrics import summarize
 from lab.points import Point
@@ -32,16 +33,6 @@ from lab.scenario import Scenario
 from lab.store import Store
 
 PLAIN_PROGRESS_S = 10.0
-
-
-class Backend(Protocol):
-    name: str
-
-    def batches(self, points: list[Point], jobs: int) -> list[list[Point]]: ...
-
-    def run_batch(self, points, cpu: int, on_outcome, stop: threading.Event) -> None: ...
-
-    def describe(self) -> dict[str, Any]: ...
 
 
 @dataclass

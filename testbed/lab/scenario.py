@@ -14,7 +14,7 @@ from typing import Any
 
 from lab.algorithms import ALGORITHMS
 from lab.errors import BadInput, unknown
-from lab.links import QUEUE_UNLIMITED_PKTS, Link
+from lab.links import AQMS, QUEUE_UNLIMITED_PKTS, Link
 
 SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
 
@@ -25,22 +25,45 @@ TOPOLOGY_HOPS = {
 }
 FORWARD_HOPS = {"dumbbell": ("bottleneck", "wireless")}  # those that data takes, in order
 OPEN_SECTIONS = ("links", "modules")  # --set may add to them what the file does not name
-SECTION_KINDS = {"flows": list, "claims": list}  # the others are tables
+CHOICE_SECTIONS = {"topology", "links", "flows", "events", "modules"}
+SECTION_KINDS = {"flows": list, "events": list, "claims": list}  # the others are tables
 KIND_NAMES = {str: "a text", list: "[[tables]]", dict: "a table"}
-MAX_PAIRS = 100
+MAX_FLOWS = 100
+TRANSPORTS = ("tcp", "udp")
 NOT_SWEPT = ("run.seeds", "run.algorithms", "run.keep_samples", "run.sample_ms")
 UNDER_TEST = "$algorithm"  # in a flow: the algorithm that this point is about
+# What run.truth adds: how often a loss that was X was said to be Y, and what follows from it.
+CLASSIFIED = (
+    "classified_random_as_random",
+    "classified_random_as_congestion",
+    "classified_congestion_as_random",
+    "classified_congestion_as_congestion",
+    "classified_none_as_random",
+    "classified_none_as_congestion",
+    "classified_random_recall",
+    "classified_random_precision",
+    "classified_congestion_recall",
+    "classified_congestion_precision",
+)
 METRICS = (
     "goodput_mbps",
     "goodput_whole_mbps",
+    "goodput_test_mbps",
+    "goodput_other_mbps",
+    "fair_share",
     "retransmits",
     "timeouts",
     "queue_delay_ms_p50",
     "queue_delay_ms_p95",
     "srtt_ms_p50",
     "jain",
+    "fct_s_p50",
+    "fct_s_p95",
+    "unfinished",
     "loss_random",
     "loss_congestion",
+    "ce_marks",
+    *CLASSIFIED,
 )
 
 
@@ -48,25 +71,44 @@ METRICS = (
 class Topology:
     kind: str = "dumbbell"
     offloads: bool = True
+    ecn: bool = False
 
 
 @dataclass(frozen=True)
 class Flow:
-    """COUNT flows alike, each between a source and a receiver of its own."""
+    """COUNT flows alike, each between a source and a receiver of its own; with EVERY_S all of
+    them between the same two."""
 
     name: str
     algorithm: str = UNDER_TEST
     count: int = 1
+    every_s: float = 0.0  # between the starts of the COUNT flows, which then share one pair
     start_s: float = 0.0
     stop_s: float = 0.0  # 0: until the point ends
     bytes: int = 0  # 0: no limit
     mss_bytes: int = 0  # 0: as the MTU allows
+    reverse: bool = False  # from the receivers' side to the senders'
+    transport: str = "tcp"  # or udp: a constant rate that nothing slows down
+    rate_mbps: float = 0.0  # udp: of whole frames; 0: silent
+
+    @property
+    def under_test(self) -> bool:
+        return self.algorithm == UNDER_TEST and self.transport == "tcp"
 
     def names(self) -> list[str]:
         """Return the names of the COUNT flows that this entry stands for."""
         if self.count == 1:
             return [self.name]
         return [f"{self.name}{i + 1}" for i in range(self.count)]
+
+
+@dataclass(frozen=True)
+class Event:
+    """At AT_S the hop LINK gets another rate; what it has queued stays."""
+
+    at_s: float
+    link: str
+    rate_mbps: float
 
 
 @dataclass(frozen=True)
@@ -77,6 +119,7 @@ class Run:
     seeds: int = 10
     sample_ms: int = 200
     keep_samples: str = "first-seed"  # or all, none
+    truth: bool = False  # hold what algorithms say about losses against what dropped the packets
 
 
 AxisValue = float | str
@@ -116,7 +159,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Claim:
-    """METRIC of ALGORITHM where axes have the values WHERE, relative to AGAINST if given."""
+    """METRIC of ALGORITHM where axes have the values WHERE, relative to AGAINST if given, there
+    or where AGAINST_WHERE differs."""
 
     id: str
     text: str
@@ -124,6 +168,7 @@ class Claim:
     algorithm: str
     where: dict[str, AxisValue] = field(default_factory=dict)
     against: str = ""  # an algorithm, or "bound"
+    against_where: dict[str, AxisValue] = field(default_factory=dict)
     paper: str = ""
     at_least: float | None = None
     at_most: float | None = None
@@ -139,6 +184,7 @@ class Scenario:
     links: dict[str, Link]
     modules: dict[str, dict[str, int]]  # algorithm -> module parameter -> value
     flows: tuple[Flow, ...]
+    events: tuple[Event, ...]
     run: Run
     axes: tuple[Axis, ...]
     claims: tuple[Claim, ...]
@@ -215,10 +261,16 @@ def set_dotted(source: dict, key: str, value: Any) -> None:
 
 
 def overlay(source: dict, piece: dict) -> None:
-    """Lay PIECE over SOURCE: tables merge, everything else is replaced."""
+    """Lay PIECE over SOURCE: tables merge, everything else is replaced. A table laid over a
+    list names the items it changes by their place (flows.1.count)."""
     for key, value in piece.items():
         if isinstance(value, dict) and isinstance(source.get(key), dict):
             overlay(source[key], value)
+        elif isinstance(value, dict) and isinstance(source.get(key), list):
+            places = {str(i): item for i, item in enumerate(source[key])}
+            for place in value.keys() - places.keys():
+                raise unknown(f"place in {key}:", place, places)
+            overlay(places, value)
         else:
             source[key] = copy.deepcopy(value)
 
@@ -282,7 +334,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
     """Check a parsed scenario file and return it typed."""
     source = copy.deepcopy(source)
     sections = {"title", "paper", "description", "run"}
-    sections |= {"topology", "links", "flows", "modules", "axes", "claims"}
+    sections |= {"topology", "links", "flows", "events", "modules", "axes", "claims"}
     for key in source:
         if key not in sections:
             raise unknown(f"section in {scenario_id}", key, sections)
@@ -305,6 +357,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
         links=_links(source["links"], topology),
         modules=_modules(source.get("modules", {})),
         flows=_flows(source["flows"]),
+        events=_events(source.get("events", [])),
         run=_build(Run, source["run"], "run"),
         axes=_axes(source.get("axes", {})),
         claims=_claims(source.get("claims", [])),
@@ -326,9 +379,9 @@ def _links(tables: dict, topology: Topology) -> dict[str, Link]:
 
 
 def _check_link(where: str, link: Link) -> None:
-    for key in ("rate_mbps", "delay_ms", "loss_pct", "queue_pkts"):
-        if getattr(link, key) < 0:
-            raise BadInput(f"{where}.{key} = {getattr(link, key):g}: it cannot be negative")
+    for key, value in vars(link).items():
+        if not isinstance(value, str) and value < 0:
+            raise BadInput(f"{where}.{key} = {value:g}: it cannot be negative")
     if link.loss_pct > 100:
         raise BadInput(f"{where}.loss_pct = {link.loss_pct:g}: loss is at most 100 %")
     if link.rate_mbps > 100_000:
@@ -337,15 +390,44 @@ def _check_link(where: str, link: Link) -> None:
         raise BadInput(f"{where}.delay_ms = {link.delay_ms:g}: at most 60000")
     if link.queue_pkts > QUEUE_UNLIMITED_PKTS:
         raise BadInput(f"{where}.queue_pkts = {link.queue_pkts}: at most {QUEUE_UNLIMITED_PKTS}")
+    _check_loss_and_delay(where, link)
+    if link.aqm and link.aqm not in AQMS:
+        raise unknown(f"{where}.aqm", link.aqm, AQMS)
+    if link.aqm and not link.queue_pkts:
+        raise BadInput(f"{where}: aqm needs queue_pkts, the most it may hold")
     if link.queue_pkts and (link.loss_pct or not link.rate_mbps):
         raise BadInput(
             f"{where}: queue_pkts needs rate_mbps and no loss_pct on the same hop, or the cause"
             " of a drop would be unknown; put the loss on the wireless hop"
         )
-    if link.queue_pkts and link.delay_ms:
+    if link.queue_pkts and (link.delay_ms or link.spread_ms or link.aggregate_ms):
         raise BadInput(
-            f"{where}: queue_pkts and delay_ms on one hop, where packets in flight would count as"
+            f"{where}: queue_pkts and a delay on one hop, where packets in flight would count as"
             " queued; put the delay on the wireless hop"
+        )
+
+
+def _check_loss_and_delay(where: str, link: Link) -> None:
+    if link.burst_pkts and link.burst_pkts < 1:
+        raise BadInput(f"{where}.burst_pkts = {link.burst_pkts:g}: a run of losses has 1 at least")
+    if link.burst_pkts and link.loss_pct > 50:
+        raise BadInput(f"{where}: with burst_pkts loss_pct is at most 50")
+    if link.retry_pct and not link.retry_ms:
+        raise BadInput(f"{where}: retry_pct needs retry_ms, what a repeated transmission costs")
+    if link.retry_pct > 90 or link.retry_ms > 500:
+        raise BadInput(f"{where}: retry_pct is at most 90, retry_ms at most 500")
+    if link.jitter_ms and link.retry_pct:
+        raise BadInput(f"{where}: give jitter_ms or retry_pct, not both")
+    if link.jitter_ms > 2000 or link.aggregate_ms > 2000:
+        raise BadInput(f"{where}: jitter_ms and aggregate_ms are at most 2000")
+    if link.aggregate_pkts < 1:
+        raise BadInput(f"{where}.aggregate_pkts = {link.aggregate_pkts}: 1 at least")
+    if link.jitter_ms > link.delay_ms:
+        raise BadInput(f"{where}: jitter_ms is at most delay_ms, or packets would leave too early")
+    if link.spread_ms and not link.rate_mbps:
+        raise BadInput(
+            f"{where}: jitter_ms and retry_pct need rate_mbps on the same hop, or netem would"
+            " change the order of packets"
         )
 
 
@@ -362,35 +444,69 @@ def _modules(tables: dict) -> dict[str, dict[str, int]]:
     return {name: {k: int(v) for k, v in table.items()} for name, table in tables.items()}
 
 
+def _check_flow(where: str, flow: Flow) -> None:
+    if not 0 <= flow.count <= 100:
+        raise BadInput(f"{where}.count = {flow.count}: between 0 and 100 flows")
+    if flow.start_s < 0 or flow.bytes < 0 or (flow.stop_s and flow.stop_s <= flow.start_s):
+        raise BadInput(f"{where}: start_s and bytes cannot be negative, stop_s follows start_s")
+    if flow.every_s < 0:
+        raise BadInput(f"{where}.every_s = {flow.every_s:g}: it cannot be negative")
+    if flow.mss_bytes and not 88 <= flow.mss_bytes <= 32767:
+        raise BadInput(f"{where}.mss_bytes = {flow.mss_bytes}: between 88 and 32767")
+    _check_transport(where, flow)
+    if not flow.name.replace("-", "").replace("_", "").isalnum():
+        raise BadInput(f"{where}.name = {flow.name!r}: letters, digits, - and _ only")
+    if flow.algorithm != UNDER_TEST and flow.algorithm not in ALGORITHMS:
+        raise unknown("algorithm", flow.algorithm, ALGORITHMS)
+
+
 def _flows(tables: list) -> tuple[Flow, ...]:
     if not isinstance(tables, list) or not tables:
         raise BadInput("flows must be one or more [[flows]] tables")
     flows = tuple(_build(Flow, table, f"flows.{i}") for i, table in enumerate(tables))
     for i, flow in enumerate(flows):
-        if not 1 <= flow.count <= 100:
-            raise BadInput(f"flows.{i}.count = {flow.count}: between 1 and 100 flows")
-        if flow.start_s < 0 or flow.bytes < 0 or (flow.stop_s and flow.stop_s <= flow.start_s):
-            raise BadInput(
-                f"flows.{i}: start_s and bytes cannot be negative, stop_s follows start_s"
-            )
-        if flow.mss_bytes and not 88 <= flow.mss_bytes <= 32767:
-            raise BadInput(f"flows.{i}.mss_bytes = {flow.mss_bytes}: between 88 and 32767")
-        if not flow.name.replace("-", "").replace("_", "").isalnum():
-            raise BadInput(f"flows.{i}.name = {flow.name!r}: letters, digits, - and _ only")
-        if flow.algorithm != UNDER_TEST and flow.algorithm not in ALGORITHMS:
-            raise unknown("algorithm", flow.algorithm, ALGORITHMS)
+        _check_flow(f"flows.{i}", flow)
     names = [name for flow in flows for name in flow.names()]
     if len(set(names)) < len(names):
         raise BadInput("two flows have the same name (name1, name2 and so on where count is given)")
-    if len(names) > MAX_PAIRS:
-        raise BadInput(f"{len(names)} flows: at most {MAX_PAIRS}")
-    if not any(flow.algorithm == UNDER_TEST for flow in flows):
+    if len(names) > MAX_FLOWS:
+        raise BadInput(f"{len(names)} flows: at most {MAX_FLOWS}")
+    if any(flow.under_test and flow.reverse for flow in flows):
+        raise BadInput("a flow under test cannot be reverse: its figures are of the way forward")
+    if not any(flow.under_test and flow.count for flow in flows):
         raise BadInput(f"no flow has the algorithm under test ({UNDER_TEST}): nothing to compare")
     return flows
 
 
+def _events(tables: list) -> tuple[Event, ...]:
+    events = (_build(Event, table, f"events.{i}") for i, table in enumerate(tables))
+    return tuple(sorted(events, key=lambda event: event.at_s))
+
+
+def _check_event(scenario: Scenario, event: Event) -> None:
+    where = f"event at {event.at_s:g} s"
+    hops = [hop for hop, link in scenario.links.items() if link.rate_mbps and not link.aqm]
+    if event.link not in hops:
+        raise unknown(f"{where}: link with a rate_mbps and no aqm", event.link, hops)
+    if not 0 < event.rate_mbps <= 100_000:
+        raise BadInput(f"{where}: rate_mbps = {event.rate_mbps:g}: above 0, at most 100000")
+    if not 0 < event.at_s < scenario.run.duration_s:
+        raise BadInput(f"{where}: it must lie within the run")
+
+
 def _axes(tables: dict) -> tuple[Axis, ...]:
     return tuple(_axis(name, table) for name, table in tables.items())
+
+
+def _check_transport(where: str, flow: Flow) -> None:
+    if flow.transport not in TRANSPORTS:
+        raise unknown(f"{where}.transport", flow.transport, TRANSPORTS)
+    if flow.transport == "udp" and flow.algorithm != UNDER_TEST:
+        raise BadInput(f"{where}: a udp flow has a rate_mbps and no algorithm")
+    if flow.transport == "tcp" and flow.rate_mbps:
+        raise BadInput(f'{where}.rate_mbps: only for transport = "udp"')
+    if not 0 <= flow.rate_mbps <= 10_000:
+        raise BadInput(f"{where}.rate_mbps = {flow.rate_mbps:g}: between 0 and 10000")
 
 
 def _axis(name: str, table: Any) -> Axis:
@@ -407,9 +523,10 @@ def _axis(name: str, table: Any) -> Axis:
         if value not in axis.choices:
             raise unknown(f"choice of {name}:", str(value), axis.choices)
     for choice, piece in axis.choices.items():
-        if not isinstance(piece, dict) or not piece.keys() <= {"topology", "links", "modules"}:
+        if not isinstance(piece, dict) or not piece.keys() <= CHOICE_SECTIONS:
             raise BadInput(
-                f"axes.{name}.choices.{choice}: a choice is tables of topology, links and modules"
+                f"axes.{name}.choices.{choice}: a choice is tables of topology, links, flows,"
+                " events and modules"
             )
     return replace(axis, values=axis.values or tuple(axis.choices))
 
@@ -427,9 +544,12 @@ def _check(scenario: Scenario) -> None:
             f"none of the links {', '.join(forward)} has rate_mbps: data would flow without end"
             " in no time"
         )
+    for event in scenario.events:
+        _check_event(scenario, event)
     for flow in scenario.flows:
         stop_s = flow.stop_s or scenario.run.duration_s
-        if stop_s > scenario.run.duration_s or flow.start_s + 1 > stop_s:
+        last_start_s = flow.start_s + flow.every_s * max(flow.count - 1, 0)
+        if stop_s > scenario.run.duration_s or last_start_s + 1 > stop_s:
             raise BadInput(
                 f"flow {flow.name}: it must last a second at least and end by run.duration_s"
             )
@@ -438,6 +558,8 @@ def _check(scenario: Scenario) -> None:
     axes = {axis.name: axis for axis in scenario.axes}
     for claim in scenario.claims:
         _check_claim(claim, axes)
+        if claim.metric in CLASSIFIED and not scenario.run.truth:
+            raise BadInput(f"claim {claim.id}: {claim.metric} needs run.truth = true")
 
 
 def _check_run(run: Run) -> None:
@@ -474,7 +596,9 @@ def _check_claim(claim: Claim, axes: dict[str, Axis]) -> None:
     for name in (claim.algorithm, claim.against):
         if name and name not in ALGORITHMS and not (name == "bound" and name == claim.against):
             raise unknown(f"algorithm in claim {claim.id}:", name, [*ALGORITHMS, "bound"])
-    for axis, value in claim.where.items():
+    if claim.against_where and claim.against in ("", "bound"):
+        raise BadInput(f"claim {claim.id}: against_where needs an algorithm in against")
+    for axis, value in [*claim.where.items(), *claim.against_where.items()]:
         if axis not in axes:
             raise unknown(f"axis in claim {claim.id}:", axis, axes)
         if isinstance(value, str) and value not in axes[axis].choices:

@@ -12,6 +12,9 @@ from lab.errors import BadInput
 from lab.points import Point
 
 SAMPLES = ("flows.csv", "hops.csv")
+VERDICTS = (
+    "verdicts.csv"  # kept of every point that has it: it is small, and rules are chosen on it
+)
 PROJECT_RESULTS = Path("results")
 
 
@@ -64,9 +67,9 @@ class Store:
 
     def add(self, point: Point, result: dict[str, Any], raw: Path, keep_samples: bool) -> None:
         """Keep the result of POINT; its samples first, so that a result is never without them."""
-        if keep_samples:
-            for name in SAMPLES:
-                write_atomically(self._sample_file(point, name), (raw / name).read_text())
+        kept = [*(SAMPLES if keep_samples else ()), *([VERDICTS] if point.spec["taps"] else ())]
+        for name in kept:
+            write_atomically(self._sample_file(point, name), (raw / name).read_text())
         write_atomically(self._point_file(point), json.dumps(result, sort_keys=True) + "\n")
 
     def add_failure(self, point: Point, error: str, log: str) -> Path:
@@ -91,7 +94,8 @@ class Store:
         return json.loads((self.folder / name).read_text())
 
     def write_json(self, name: str, value: Any) -> None:
-        write_atomically(self.folder / name, json.dumps(value, indent=2, sort_keys=True) + "\n")
+        """Write VALUE, its keys in their order: that of a scenario's axes means something."""
+        write_atomically(self.folder / name, json.dumps(value, indent=2) + "\n")
 
 
 def fresh_folder(scenario_id: str) -> Path:

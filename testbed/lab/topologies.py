@@ -7,18 +7,21 @@ set on the routers' interfaces that HOPS names, never on an end host (a queue on
 would push back on its own TCP, which no real bottleneck does).
 """
 
+from pathlib import Path
 from typing import ClassVar
 
 from mininet.net import Mininet
 from mininet.node import Node
 from mininet.topo import Topo
 
-# What a Debian host has; Mininet and small guests change them.
+# The receive window is wide from the start. If it followed the reader, as it does by default, the
+# sink, which is woken as rarely as it can be, would hold it below what fast paths need.
 HOST_SYSCTLS = {
-    "net.ipv4.tcp_rmem": "4096 131072 6291456",
-    "net.ipv4.tcp_wmem": "4096 16384 4194304",
+    "net.ipv4.tcp_rmem": "4096 16777216 16777216",
+    "net.ipv4.tcp_wmem": "4096 16384 16777216",
     "net.ipv4.tcp_no_metrics_save": "1",  # a point must not learn from the one before
 }
+IPV6 = Path("/proc/sys/net/ipv6/conf")  # where there is none, it cannot disturb
 OFFLOADS = ("tso", "gso", "gro", "tx", "rx", "sg")
 
 
@@ -33,7 +36,7 @@ def run(node: Node, *commands: str) -> None:
 
 
 class Host(Node):
-    """An end host with Debian's TCP settings and no memory of earlier connections."""
+    """An end host with wide socket buffers and no memory of earlier connections."""
 
     def config(self, **params):
         result = super().config(**params)
@@ -98,23 +101,23 @@ class Dumbbell(Topo):
         )
 
     @staticmethod
-    def address(pair: int) -> str:
-        """Return the address of the receiver of PAIR (from 1)."""
-        return f"10.200.{pair}.2"
+    def address(end: str, pair: int) -> str:
+        """Return the address of the host at END, src or dst, of PAIR (from 1)."""
+        return f"10.{100 if end == 'src' else 200}.{pair}.2"
 
 
 KINDS = {"dumbbell": Dumbbell}
 topos = KINDS  # the name that `mn --custom` looks for
 
 
-def finish(net: Mininet, offloads: bool) -> None:
-    """Complete a started network: offloads, and every neighbour known for good.
+def finish(net: Mininet, offloads: bool, ecn: bool) -> None:
+    """Complete a started network: offloads, ECN, and every neighbour known for good.
 
     Address resolution in mid-run would be packets that no scenario asked for, lost like any.
     """
     switch = "on" if offloads else "off"
     for node in net.values():
-        commands = []
+        commands = [f"sysctl -qw net.ipv4.tcp_ecn={int(ecn)}"]
         for intf in node.intfList():
             if intf.link is None:
                 continue

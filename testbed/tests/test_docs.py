@@ -35,6 +35,12 @@ def test_the_example_of_the_scenario_page_is_good():
     assert loaded.axes and loaded.claims and len(loaded.flows) == 2
 
 
+def test_the_scenario_page_lists_every_scenario():
+    text = (PROJECT / "docs" / "scenarios.md").read_text()
+    table = text.split("## What there is")[1].split("##")[0]
+    assert set(re.findall(r"`([a-z0-9-]+)`", table)) == {p.stem for p in scenario.list_scenarios()}
+
+
 def test_every_algorithm_of_ours_has_a_page():
     for algorithm in ALGORITHMS.values():
         if algorithm.ours:

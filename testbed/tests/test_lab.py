@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from conftest import RUN, run_command
 
 from lab import points, scenario
 from lab.backends import virtual
+from lab.metrics import summarize
 
 PATH = "jsctp-primary"  # one path, loss as its axis
 SHORT = ["--set", "run.duration_s=30", "--set", "run.warmup_s=5"]
@@ -124,6 +126,28 @@ def test_every_drop_has_a_cause(backend):
     assert last["bottleneck"][2] == 0
 
 
+def test_an_aqm_drops_or_marks_and_the_probe_sees_which(backend):
+    """codel makes two cubic flows send again what it dropped, or, with ECN, marks and drops none;
+    in both cases the queue is near its target of 5 ms, far below the 240 ms it has room for."""
+    settings = {"run.duration_s": "20", "run.warmup_s": "5", "loss_pct": "0"}
+    for queue in ("codel", "fq_codel, ECN"):
+        loaded = scenario.load("aqm", settings | {"queue": f'["{queue}"]'})
+        point = points.expand(loaded, ("cubic",), [1], backend.build.key)[0]
+        found = []
+        backend.run_batch(
+            [point], min(os.sched_getaffinity(0)),
+            lambda outcome, to=found, of=point: to.append(summarize(of, outcome.raw)),
+            threading.Event(),
+        )  # fmt: skip
+        result = found[0]
+        assert 0.95 * point.bound_mbps < result["goodput_mbps"] < 1.01 * point.bound_mbps
+        assert 1 < result["queue_delay_ms_p95"] < 30
+        dropped, marked = result["loss_congestion"], result["ce_marks"]
+        assert (dropped == 0) if "ECN" in queue else (dropped > 10)
+        assert (marked > 10) if "ECN" in queue else (marked == 0)
+        assert 0 <= dropped - result["retransmits"] <= 5  # the last: under way
+
+
 def test_no_loss_fills_the_bound_and_overflows_the_queue(backend):
     """Thirty seconds of Reno over a short queue: near the bound, and drops are congestion."""
     settings = {"links.bottleneck.queue_pkts": "12"}
@@ -145,11 +169,10 @@ def test_a_hanging_point_is_killed_and_the_rest_still_run(backend, monkeypatch):
     sweep = short_points(backend, ["reno"], [1, 2, 3], "1")
     no_rate = {hop: {"seed": 1} for hop in sweep[1].spec["links"]}
     sweep[1] = dataclasses.replace(sweep[1], spec=sweep[1].spec | {"links": no_rate})
-    real = virtual.wall_limit_s
+    real = backend.wall_limit_s
     monkeypatch.setattr(
-        virtual, "wall_limit_s", lambda point: 3.0 if point is sweep[1] else real(point)
+        backend, "wall_limit_s", lambda point: 3.0 if point is sweep[1] else real(point)
     )
-    monkeypatch.setattr(virtual, "cost_s", lambda point: 1.0)
     ended = []
     backend.run_batch(sweep, 0, lambda o: ended.append((o.point.seed, o.error)), threading.Event())
     assert [seed for seed, _ in ended] == [1, 2, 3]
@@ -294,9 +317,9 @@ def test_exec_passes_the_exit_status_on():
 def test_no_root_is_needed_to_run_a_point(backend):
     """An unprivileged process, with the right to read this checkout and nothing else, runs one."""
     code = (
-        "import threading;"
-        "from lab import build, points, scenario; from lab.backends.virtual import VirtualBackend;"
-        f"b = VirtualBackend(build.Build(build.Path({str(backend.build.kernel)!r})));"
+        "import pickle, threading;"
+        "from lab import points, scenario; from lab.backends.virtual import VirtualBackend;"
+        f"b = VirtualBackend(pickle.loads({pickle.dumps(backend.build)!r}));"
         "settings = {'run.duration_s': '30', 'run.warmup_s': '5', 'loss_pct': '1'};"
         f"s = scenario.load({PATH!r}, settings);"
         "p = points.expand(s, ('jtcp',), [1], b.build.key);"

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lab import claims, plots, report
+from lab import claims, plots, publish, report
 from lab.points import bound_mbps, resolve
-from lab.scenario import Scenario, parse
+from lab.scenario import CLASSIFIED, Scenario, parse
+from lab.verdicts import scores
 
 FLOWS_HEADER = (
     "time_s,flow,algorithm,ca_state,cwnd_pkts,ssthresh_pkts,srtt_ms,rttvar_ms,min_rtt_ms,rto_ms,"
@@ -22,7 +23,7 @@ FLOWS_HEADER = (
     "pacing_rate_mbps,cc_kind,cc_bw_mbps,cc_min_rtt_ms,cc_pacing_gain,cc_cwnd_gain,vegas_rtt_ms,"
     "vegas_minrtt_ms"
 )
-HOPS_HEADER = "time_s,hop,sent_pkts,sent_bytes,drops,backlog_pkts,backlog_bytes,overlimits"
+HOPS_HEADER = "time_s,hop,sent_pkts,sent_bytes,drops,backlog_pkts,backlog_bytes,overlimits,ce_marks"
 LOSS_AXIS = {
     "sets": "links.wireless.loss_pct", "values": [0, 0.01, 0.1, 0.3, 1, 3, 10],
     "label": "random loss", "unit": "%", "scale": "log",
@@ -74,11 +75,12 @@ def make_result(scenario: Scenario, axes: dict, algorithm: str, seed: int) -> di
     flows = []
     for flow in scenario.flows:
         for i in range(flow.count):
-            kind = algorithm if flow.algorithm.startswith("$") else flow.algorithm
+            used = algorithm if flow.under_test else flow.algorithm
             name = flow.name if flow.count == 1 else f"{flow.name}{i + 1}"
             flows.append(
-                {"name": name, "algorithm": kind, "goodput_mbps": goodput, "min_rtt_ms": 128.0}
-            )
+                {"name": name, "kind": flow.name, "under_test": flow.under_test,
+                 "algorithm": used, "goodput_mbps": goodput, "min_rtt_ms": 128.0}
+            )  # fmt: skip
     links = {
         hop: {
             "rate_mbps": link.rate_mbps, "delay_ms": link.delay_ms, "loss_pct": link.loss_pct,
@@ -136,7 +138,7 @@ def write_samples(folder: Path, result: dict) -> None:
             )
         for hop, drops in dropped.items():
             waiting = int(backlog) if hop == "bottleneck" else 8
-            hops.append(f"{time_s:.3f},{hop},{tick},{tick * 1514},{drops},{waiting},1000,0")
+            hops.append(f"{time_s:.3f},{hop},{tick},{tick * 1514},{drops},{waiting},1000,0,0")
     (folder / "samples").mkdir(parents=True, exist_ok=True)
     for kind, lines in (("flows", flows), ("hops", hops)):
         (folder / "samples" / f"{result['point']}.{kind}.csv").write_text("\n".join(lines) + "\n")
@@ -347,6 +349,39 @@ def test_several_flows_have_fairness_and_a_table_each(tmp_path):
     html = write(scenario, results, tmp_path)
     check_page(html)
     assert "Jain" in html and "“tested”" in html and "“beside” (cubic)" in html
+
+
+def test_classification_is_summed_over_seeds(tmp_path):
+    """A row a place and one for all; nothing of algorithms that do not classify."""
+    scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [1, 3]}})
+    results = make_results(scenario, ("jtcp", "reno"), seeds=6)
+    assert "Loss classification" not in write(scenario, results, tmp_path / "without")
+    for result in results:
+        known = result["algorithm"] == "jtcp"
+        counts = dict(zip(CLASSIFIED, (5, 1, 0, 2, 0, 1), strict=False))
+        result |= counts if known else dict.fromkeys(CLASSIFIED)
+    found = scores(results)
+    assert [(s.algorithm, s.place, s.is_total) for s in found] == [
+        ("jtcp", "loss_pct 1", False), ("jtcp", "loss_pct 3", False), ("jtcp", "all", True),
+    ]  # fmt: skip
+    assert found[2].texts == ["60", "12", "0", "24", "0", "12", "0.833", "1.000", "1.000", "0.667"]
+    html = write(scenario, results, tmp_path / "with")
+    check_page(html)
+    section = html[html.index("Loss classification") :].split("</section>")[0]
+    assert section.count("<tr") == 4
+    assert all(f"<td>{text}</td>" in section for score in found for text in score.texts)
+
+
+def test_a_published_table_says_what_each_column_is():
+    scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [1, 3]}, "rate": RATE_AXIS})
+    results = make_results(scenario, ("jtcp", "reno"), seeds=6)
+    table = report.metric_table(scenario, results, "goodput_mbps", ["jtcp", "reno"])
+    text = publish.markdown_table(table)
+    assert [part.splitlines()[0] for part in text.split("\n\n")] == [
+        "rate 1.6 Mb/s:", "| random loss (%) | 1 % | 3 % |",
+        "rate 10 Mb/s:", "| random loss (%) | 1 % | 3 % |",
+    ]  # fmt: skip
+    assert all(cell.text in text for row in table.rows for cell in row.cells)
 
 
 def test_few_seeds_or_short_runs_are_no_results(tmp_path):

@@ -64,6 +64,13 @@ def test_every_scenario_of_the_project_is_good():
         ({"links__bottleneck__rate_mbps": "2mbit"}, "must be a number"),
         ({"links__bottleneck__los_pct": 1}, "did you mean 'loss_pct'"),
         ({"links__bottleneck__loss_pct": 1}, "cause of a drop"),
+        ({"links__bottleneck__aqm": "codle"}, "did you mean 'codel'"),
+        ({"links__wireless__aqm": "codel"}, "needs queue_pkts"),
+        ({"links__wireless__retry_pct": 5}, "needs retry_ms"),
+        ({"links__wireless__jitter_ms": 5}, "change the order"),
+        ({"links__wireless__burst_pkts": 0.5}, "1 at least"),
+        ({"links__bottleneck__aggregate_ms": 5}, "count as"),
+        ({"flows__0__reverse": True}, "cannot be reverse"),
         ({"links__wirelss__loss_pct": 1}, "did you mean 'wireless'"),
         ({"run__algorithms": ["jtpc"]}, "did you mean 'jtcp'"),
         ({"run__algorithms": []}, "no algorithm"),
@@ -84,8 +91,13 @@ def test_every_scenario_of_the_project_is_good():
         ({"links": 5}, "must be a table"),
         ({"claims": 5}, "[[tables]]"),
         ({"title": 5}, "must be a text"),
-        ({"flows__0__count": 0}, "between 1 and 100"),
+        ({"flows__0__count": 101}, "between 0 and 100"),
+        ({"flows__0__count": 0}, "nothing to compare"),
         ({"flows__0__name": "a:b"}, "letters"),
+        ({"flows__0__rate_mbps": 1}, 'only for transport = "udp"'),
+        ({"flows__0__transport": "upd"}, "did you mean 'udp'"),
+        ({"flows__0__transport": "udp"}, "no flow has the algorithm under test"),
+        ({"claims__0__metric": "classified_random_recall"}, "run.truth = true"),
         ({"flows__0__start_s": 30}, "end by run.duration_s"),
         ({"flows__0__algorithm": "tahoe"}, "unknown algorithm"),
         ({"axes__loss_pct__values": [0, 101]}, "at most 100 %"),
@@ -186,6 +198,32 @@ def test_a_choice_is_laid_over_the_rest():
             scenario.parse("test", tree)
 
 
+def test_a_choice_changes_flows_by_their_place():
+    tree = source()
+    tree["flows"].append({"name": "rival", "algorithm": "cubic"})
+    mixes = {
+        "2 beside 1": {"flows": {"0": {"count": 2}}},
+        "all": {"flows": {"1": {"count": 0, "algorithm": "bbr"}}},
+    }
+    tree["axes"]["mix"] = {"choices": mixes}
+    loaded = scenario.parse("test", tree)
+    point = points.expand(loaded, ("jtcp",), [1], lambda names: "")
+    two, alone = (p.spec["flows"] for p in point if p.axes["loss_pct"] == 0)
+    assert [(f["name"], f["kind"], f["algorithm"]) for f in two] == [
+        ("tcp1", "tcp", "jtcp"), ("tcp2", "tcp", "jtcp"), ("rival", "rival", "cubic"),
+    ]  # fmt: skip
+    assert [f["under_test"] for f in two] == [True, True, False]
+    assert [f["name"] for f in alone] == ["tcp"]
+    for wrong, told in (
+        ({"2": {"count": 1}}, "place in flows"),
+        ({"0": {"count": 0}}, "nothing to compare"),
+        ({"1": {"algorthm": "bbr"}}, "did you mean 'algorithm'"),
+    ):
+        tree["axes"]["mix"] = {"choices": {"a": {"flows": wrong}}}
+        with pytest.raises(BadInput, match=told):
+            scenario.parse("test", tree)
+
+
 def expand(**changes):
     loaded = scenario.parse("test", source(**changes))
     return points.expand(loaded, loaded.run.algorithms, [1, 2], lambda names: "-".join(names))
@@ -217,6 +255,59 @@ def test_flows_get_pairs_of_their_own():
         assert 0 <= flow["start_s"] - start_s <= points.START_SPREAD_S
         assert flow["start_s"] + flow["duration_s"] == pytest.approx(stop_s)
     assert len({flow["start_s"] % 1 for flow in flows}) == 4  # not in step
+
+
+def test_udp_flows_have_a_rate_and_no_algorithm():
+    tree = source(run__truth=True)
+    tree["flows"].append({"name": "u", "transport": "udp", "rate_mbps": 0.5, "count": 2})
+    tree["axes"]["udp"] = {"sets": "flows.1.rate_mbps", "values": [0, 0.5]}
+    loaded = scenario.parse("test", tree)
+    silent, loud = points.expand(loaded, ("jtcp",), [1], lambda names: "-".join(names))[:2]
+    assert silent.spec["udp"] == [] and silent.spec["topology"]["pairs"] == 1
+    assert [f["name"] for f in loud.spec["flows"]] == ["tcp"] and loud.build == "jtcp"
+    udp = loud.spec["udp"]
+    assert [(f["name"], f["pair"], f["rate_mbps"]) for f in udp] == [("u1", 2, 0.5), ("u2", 3, 0.5)]
+    assert loud.spec["topology"]["pairs"] == 3 and loud.bound_mbps == silent.bound_mbps
+    assert loud.spec["taps"] == ["bottleneck", "wireless"]
+    for wrong, told in (({"algorithm": "reno"}, "no algorithm"), ({"rate_mbps": -1}, "between 0")):
+        tree["flows"][1] |= wrong
+        with pytest.raises(BadInput, match=told):
+            scenario.parse("test", tree)
+        tree["flows"][1].pop("algorithm", None)
+
+
+def test_flows_one_after_the_other_share_a_pair():
+    tree = source(flows__0__count=3, flows__0__every_s=4, flows__0__bytes=1000)
+    tree["flows"].append({"name": "x", "algorithm": "cubic"})
+    loaded = scenario.parse("test", tree)
+    point = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0]
+    flows = point.spec["flows"]
+    assert [f["pair"] for f in flows] == [1, 1, 1, 2] and point.spec["topology"]["pairs"] == 2
+    assert [round(f["start_s"] - 0.05) for f in flows] == [0, 4, 8, 0]
+    tree["flows"][0]["count"] = 6
+    with pytest.raises(BadInput, match="a second at least"):
+        scenario.parse("test", tree)
+
+
+def test_events_change_rates_and_the_bound():
+    tree = source(run__warmup_s=10)
+    tree.pop("axes")
+    events = [{"at_s": 15, "link": "bottleneck", "rate_mbps": 4},
+              {"at_s": 12.5, "link": "bottleneck", "rate_mbps": 1}]  # fmt: skip
+    loaded = scenario.parse("test", tree | {"events": events})
+    # of the 10 s after the warm-up: 2.5 s at 2, 2.5 s at 1 and 5 s at 4 Mb/s
+    assert loaded.run.duration_s == 20
+    assert points.bound_mbps(loaded) == pytest.approx(2.75 * 0.99 * 1448 / 1514)
+    point = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0]
+    assert [event["at_s"] for event in point.spec["events"]] == [12.5, 15]
+    for wrong, told in (
+        ({"link": "bottlneck"}, "did you mean 'bottleneck'"),
+        ({"link": "reverse_wireless"}, "link with a rate_mbps"),
+        ({"rate_mbps": 0}, "above 0"),
+        ({"at_s": 20}, "within the run"),
+    ):
+        with pytest.raises(BadInput, match=told):
+            scenario.parse("test", tree | {"events": [events[0] | wrong]})
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from statistics import median
 import pytest
 
 from lab import claims
+from lab.errors import BadInput
 from lab.scenario import parse
 from lab.stats import estimate, jain_index
 
@@ -47,8 +48,8 @@ def test_jain_index():
     assert jain_index([0, 0]) == 1
 
 
-def result(algorithm, seed, goodput):
-    return {"algorithm": algorithm, "seed": seed, "axes": {"loss_pct": 1.0},
+def result(algorithm, seed, goodput, loss_pct=1.0):
+    return {"algorithm": algorithm, "seed": seed, "axes": {"loss_pct": loss_pct},
             "goodput_mbps": goodput, "bound_mbps": 2.0}  # fmt: skip
 
 
@@ -58,11 +59,12 @@ def verdict(mine, theirs=None, **claim):
         "links": {"bottleneck": {"rate_mbps": 2}, "wireless": {"loss_pct": 1}},
         "flows": [{"name": "tcp"}],
         "run": {"algorithms": ["jtcp"], "duration_s": 9},
-        "axes": {"loss_pct": {"sets": "links.wireless.loss_pct", "values": [1]}},
+        "axes": {"loss_pct": {"sets": "links.wireless.loss_pct", "values": [1, 5]}},
         "claims": [{"id": "c", "text": "c", "metric": "goodput_mbps", "algorithm": "jtcp"} | claim],
     }
     results = [result("jtcp", i, value) for i, value in enumerate(mine)]
     results += [result("reno", i, value) for i, value in enumerate(theirs or [])]
+    results += [result("jtcp", i, value / 4, 5.0) for i, value in enumerate(mine)]
     return claims.judge(parse("t", tree), results)[0]
 
 
@@ -70,11 +72,12 @@ SIX = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
 
 
 def test_claims_hold_fail_or_stay_open():
-    assert verdict(SIX, at_least=0.9).verdict == "holds"
-    assert verdict(SIX, at_least=1.6).verdict == "does not hold"
-    assert verdict(SIX, at_least=1.25).verdict == "undecided"
-    assert verdict(SIX, at_most=1.5, at_least=1.0).verdict == "holds"
-    assert verdict(SIX, at_least=1, where={"loss_pct": 1}).value.n == 6
+    at = {"where": {"loss_pct": 1}}
+    assert verdict(SIX, at_least=0.9, **at).verdict == "holds"
+    assert verdict(SIX, at_least=1.6, **at).verdict == "does not hold"
+    assert verdict(SIX, at_least=1.25, **at).verdict == "undecided"
+    assert verdict(SIX, at_most=1.5, at_least=1.0, **at).verdict == "holds"
+    assert verdict(SIX, at_least=1).value.n == 12
     assert verdict(SIX, at_least=1, where={"loss_pct": 2}).verdict == "not measured"
 
 
@@ -82,5 +85,14 @@ def test_ratios_are_taken_seed_by_seed():
     twice = verdict(SIX, [value / 2 for value in SIX], against="reno", at_least=2, at_most=2)
     assert twice.verdict == "holds" and twice.value.low == twice.value.high == 2
     assert verdict(SIX, SIX[:2], against="reno", at_least=1).value.n == 2
-    assert verdict(SIX, against="bound", at_most=0.75).value.high == 0.75
+    assert verdict(SIX, against="bound", at_most=0.75, where={"loss_pct": 1}).value.high == 0.75
     assert verdict(SIX, against="reno", at_least=1).verdict == "not measured"
+
+
+def test_an_algorithm_against_itself_elsewhere():
+    moved = {"where": {"loss_pct": 5}, "against": "jtcp", "against_where": {"loss_pct": 1}}
+    found = verdict(SIX, at_least=0.25, at_most=0.25, **moved)
+    assert found.verdict == "holds" and found.value.n == 6
+    assert found.subject == "goodput_mbps, jtcp at loss_pct 5 / jtcp at loss_pct 1"
+    with pytest.raises(BadInput, match="against_where needs an algorithm"):
+        verdict(SIX, at_least=1, against_where={"loss_pct": 1})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs points one after the other inside a lab kernel. Standard library and Mininet only.
+"""Runs points one after the other on the kernel it finds. Standard library and Mininet only.
 
-Reads out/batch.json (a list of points that share a topology), writes out/<point id>/ with the
-probe's and the traffic tool's output, complete or not at all (a folder is renamed into place).
+Reads $LAB_OUT/batch.json (a list of points that share a topology), writes $LAB_OUT/<point id>/ with
+the probe's and the traffic tool's output, complete or not at all (a folder is renamed into place).
 
 A point must not depend on what ran before it in this boot. So each starts at a virtual time
 that is the same to every timer wheel level TCP uses, with fresh queues, the random number
@@ -23,13 +23,16 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 
 from lab import topologies
-from lab.links import Link, set_link
+from lab.guest.kernel_log import KernelLog
+from lab.links import Link, change_link, set_link
 
-OUT = Path("/run/lab/out")
-TEMPORARY = Path("/run/tmp")
-BIN = Path("/run/lab/modules/bin")
+OUT = Path(os.environ["LAB_OUT"])
+TEMPORARY = Path(os.environ["TMPDIR"])
+BIN = Path(os.environ["LAB_BIN"])
+TRACING = Path("/sys/kernel/tracing")
 SEED_FILE = Path("/sys/module/random/parameters/lab_seed")
 CLONE_NEWNET = 0x40000000
+TIMER_ABSTIME = 1
 
 SINK_PORT = 5001
 SOURCE_PORT = 20000
@@ -38,11 +41,14 @@ SOURCE_PORT = 20000
 START_GRID_S = 65.536
 # The kernel's jiffies wrap 300 s after boot; BBR, for one, compares a time of 0 with them.
 FIRST_START_S = 10 * START_GRID_S
+# Time that starting a process may take: where the clock jumps, it does so while the guest waits
+# for the host to give it a file.
+JUMPING_LEAD_S, REAL_LEAD_S = 20.0, 1.0
 SETTLE_S = 2.0  # what is still under way at the end of a point arrives or is dropped
 WARM_UP_S = 0.5
 # Who goes first when several wake at the same instant must not hang on the fair scheduler's
 # memory of what ran before: real-time priorities decide it.
-WORKER_PRIORITY, FLOW_PRIORITY, SINK_PRIORITY, PROBE_PRIORITY = 1, 10, 20, 30
+WORKER_PRIORITY, FLOW_PRIORITY, SINK_PRIORITY, PROBE_PRIORITY, TAP_PRIORITY = 1, 10, 20, 30, 40
 
 
 class NetworkNamespaceOf:
@@ -87,15 +93,54 @@ class Parameters:
                     raise ValueError(f"{algorithm} refuses {name} = {value}: {error}") from None
 
 
+def start_time(clock: str, now_s: float, processes: int) -> float:
+    """Return when a point starts that has PROCESSES to start first."""
+    if clock == "real":
+        return now_s + 3 + REAL_LEAD_S * processes
+    ready_s = max(now_s + START_GRID_S, now_s + JUMPING_LEAD_S * processes)
+    return max((ready_s // START_GRID_S + 1) * START_GRID_S, FIRST_START_S)
+
+
+class Verdicts:
+    """What the modules' tracepoint says about losses (tcp_verdict.h), from now to the end."""
+
+    def __init__(self):
+        if not (TRACING / "events").is_dir():
+            subprocess.run(["mount", "-t", "tracefs", "none", str(TRACING)], check=True)
+        self.trace = TRACING / "instances" / "lab"
+        self.trace.mkdir(exist_ok=True)
+        (self.trace / "trace_clock").write_text("mono")
+        self.enables = list((self.trace / "events").glob("*/tcp_verdict/enable"))
+        self._clear()
+        self._listen(True)
+
+    def save(self, path: Path) -> None:
+        """Write what was said to PATH and stop listening."""
+        self._listen(False)
+        for stats in self.trace.glob("per_cpu/*/stats"):
+            if "overrun: 0\n" not in stats.read_text():
+                raise RuntimeError("the trace buffer was too small for all verdicts")
+        path.write_text((self.trace / "trace").read_text())
+        self._clear()
+
+    def _listen(self, on: bool) -> None:
+        for enable in self.enables:
+            enable.write_text(str(int(on)))
+
+    def _clear(self) -> None:
+        (self.trace / "trace").write_text("")
+
+
 class Lab:
     """One Mininet network that is up, and the points that run over it."""
 
-    def __init__(self, topology: dict):
+    def __init__(self, topology: dict, clock: str):
+        self.clock = clock
         kind = topologies.KINDS[topology["kind"]]
         self.kind = kind
         self.net = Mininet(topo=kind(pairs=topology["pairs"]), controller=None)
         self.net.start()
-        topologies.finish(self.net, topology["offloads"])
+        topologies.finish(self.net, topology["offloads"], topology["ecn"])
         self.parameters = Parameters()
         self.warm_up()
 
@@ -109,7 +154,10 @@ class Lab:
             # without a rate, virtual time would stand still while data flows
             "links": {"bottleneck": {"rate_mbps": 10.0, "queue_pkts": 100}},
             "flows": [flow | {"duration_s": WARM_UP_S}],
+            "udp": [],
+            "events": [],
             "modules": {},
+            "taps": [],
         }
         out = TEMPORARY / "warm-up"
         out.mkdir()
@@ -127,33 +175,75 @@ class Lab:
         self.set_links(point["links"])
         self.parameters.set(point["modules"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
-        start_s = max((now_s // START_GRID_S + 2) * START_GRID_S, FIRST_START_S)
-        sinks = [self.start_sink(pair) for pair in {flow["pair"] for flow in point["flows"]}]
+        processes = 1 + 2 * len(point["flows"] + point["udp"]) + len(point["taps"])
+        start_s = start_time(self.clock, now_s, processes)
+        receivers = {receiver(flow): None for flow in point["flows"]}
+        sinks = [self.start_sink(*where) for where in receivers]
+        sinks += [self.start_udp_sink(i, flow, out) for i, flow in enumerate(point["udp"])]
+        taps = [self.start_tap(hop, out) for hop in point["taps"]]
+        verdicts = Verdicts() if taps else None
         others = [
             self.start_probe(point, start_s, out),
             *(self.start_flow(i, flow, start_s, out) for i, flow in enumerate(point["flows"])),
+            *(self.start_udp(i, flow, start_s, out) for i, flow in enumerate(point["udp"])),
         ]
-        sleep_until(start_s - 1.0)
-        SEED_FILE.write_text(str(point["rng_seed"]))
+        late_s = time.clock_gettime(time.CLOCK_MONOTONIC) - (start_s - 1.0)
+        if late_s > 0:
+            raise RuntimeError(f"starting the flows took {late_s:.3f} s too long")
+        time.sleep(-late_s)
+        if SEED_FILE.exists():
+            SEED_FILE.write_text(str(point["rng_seed"]))
+        self.play(point, start_s)
         errors = [_finish(process) for process in others]
-        for sink in sinks:
-            sink.terminate()
-            errors.append(_finish(sink))
         time.sleep(SETTLE_S)
+        self.set_links({})  # a goodbye of the sinks that got lost would return in the next point
+        for process in (*sinks, *taps):
+            process.terminate()
+            errors.append(_finish(process))
+        time.sleep(SETTLE_S)
+        if verdicts:
+            verdicts.save(out / "verdicts.txt")
         errors = [error for error in errors if error]
         if errors:
             raise RuntimeError("; ".join(errors))
 
-    def start_sink(self, pair: int):
-        sink = self.net[f"dst{pair}"].popen(
-            [str(BIN / "labflow"), "sink", "--port", str(SINK_PORT), "--ready-fd", "1"],
-            text=True,
-            preexec_fn=lambda: set_priority(SINK_PRIORITY),
+    def play(self, point: dict, start_s: float) -> None:
+        """Change links when the events of POINT say so."""
+        links = {hop: dict(link) for hop, link in point["links"].items()}
+        for event in point["events"]:
+            links[event["link"]]["rate_mbps"] = event["rate_mbps"]
+            values = {k: v for k, v in links[event["link"]].items() if k != "seed"}
+            sleep_until_ns(round(start_s * 1e9) + round(event["at_s"] * 1e9))
+            dev = self.kind.HOPS[event["link"]]
+            with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
+                change_link(dev, Link(**values))
+
+    def start_sink(self, end: str, pair: int):
+        command = [str(BIN / "labflow"), "sink", "--port", str(SINK_PORT)]
+        return self._start_and_wait(self.net[f"{end}{pair}"], command, SINK_PRIORITY)
+
+    def start_udp_sink(self, index: int, flow: dict, out: Path):
+        command = [str(BIN / "labflow"), "sink", "--transport", "udp", "--port", str(SINK_PORT),
+                   "--json", str(out / f"udp-sink-{index}.json")]  # fmt: skip
+        node = self.net["{}{}".format(*receiver(flow))]
+        return self._start_and_wait(node, command, SINK_PRIORITY)
+
+    def start_tap(self, hop: str, out: Path):
+        """Record what enters a hop and what leaves it; see lab.truth."""
+        dev = self.kind.HOPS[hop]
+        command = [str(BIN / "labtap"), "--dev", dev, "--out", str(out / f"tap-{hop}")]
+        return self._start_and_wait(self.net[dev.split("-")[0]], command, TAP_PRIORITY)
+
+    def _start_and_wait(self, node, command: list[str], priority: int):
+        """Start COMMAND on NODE and return it once it has said that it is ready."""
+        process = node.popen(
+            [*command, "--ready-fd", "1"], text=True, preexec_fn=lambda: set_priority(priority)
         )
-        line = sink.stdout.readline()
+        line = process.stdout.readline()
         if line.strip() != "ready":
-            raise RuntimeError(f"the sink did not come up: {line}{sink.stderr.read()}")
-        return sink
+            complaint = line + process.stderr.read()
+            raise RuntimeError(f"{Path(command[0]).name} did not come up: {complaint}")
+        return process
 
     def start_probe(self, point: dict, start_s: float, out: Path):
         command = [
@@ -162,14 +252,15 @@ class Lab:
             "--flows", str(out / "flows.csv"), "--hops", str(out / "hops.csv"),
         ]  # fmt: skip
         for i, flow in enumerate(point["flows"]):
-            pid = self.net[f"src{flow['pair']}"].pid
+            pid = self.net["{}{}".format(*sender(flow))].pid
             command += ["--sock", f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
         for hop, link in point["links"].items():
             if not link.get("queue_pkts") and not link.get("loss_pct"):
                 continue  # it can neither delay nor drop: nothing to sample
             dev = self.kind.HOPS[hop]
             pid = self.net[dev.split("-")[0]].pid
-            command += ["--hop", f"{hop}:/proc/{pid}/ns/net:{dev}"]
+            option = "--aqm-hop" if link.get("aqm") else "--hop"
+            command += [option, f"{hop}:/proc/{pid}/ns/net:{dev}"]
         return subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -179,20 +270,35 @@ class Lab:
         )
 
     def start_flow(self, index: int, flow: dict, start_s: float, out: Path):
+        options = ["--source-port", str(SOURCE_PORT + index), "--algorithm", flow["algorithm"]]
+        return self._start_sender(flow, start_s, out / f"flow-{index}.json", options)
+
+    def start_udp(self, index: int, flow: dict, start_s: float, out: Path):
+        options = ["--transport", "udp", "--rate-mbps", f"{flow['rate_mbps']:.9f}"]
+        return self._start_sender(flow, start_s, out / f"udp-{index}.json", options)
+
+    def _start_sender(self, flow: dict, start_s: float, report: Path, options: list[str]):
         command = [
-            str(BIN / "labflow"), "send", "--connect", self.kind.address(flow["pair"]),
-            "--port", str(SINK_PORT), "--source-port", str(SOURCE_PORT + index),
-            "--algorithm", flow["algorithm"], "--name", flow["name"],
-            "--start-at-s", f"{start_s + flow['start_s']:.9f}",
-            "--json", str(out / f"flow-{index}.json"),
+            str(BIN / "labflow"), "send", "--connect", self.kind.address(*receiver(flow)),
+            "--port", str(SINK_PORT), "--name", flow["name"], *options,
+            "--start-at-s", f"{start_s + flow['start_s']:.9f}", "--json", str(report),
         ]  # fmt: skip
         for key, option in (("duration_s", "--duration-s"), ("bytes", "--bytes"),
                             ("mss_bytes", "--mss")):  # fmt: skip
             if flow.get(key):
                 command += [option, str(flow[key])]
-        return self.net[f"src{flow['pair']}"].popen(
+        return self.net["{}{}".format(*sender(flow))].popen(
             command, text=True, preexec_fn=lambda: set_priority(FLOW_PRIORITY)
         )
+
+
+def sender(flow: dict) -> tuple[str, int]:
+    """Return where FLOW's data comes from: the end, src or dst, and the pair."""
+    return "dst" if flow.get("reverse") else "src", flow["pair"]
+
+
+def receiver(flow: dict) -> tuple[str, int]:
+    return "src" if flow.get("reverse") else "dst", flow["pair"]
 
 
 def _finish(process) -> str:
@@ -203,17 +309,25 @@ def _finish(process) -> str:
     return complaint.strip() or f"{process.args} ended with {process.returncode}"
 
 
+def sleep_until_ns(time_ns: int) -> None:
+    """Sleep until CLOCK_MONOTONIC is TIME_NS, to the ns: time.sleep() of a difference of floats
+    may be one off, and by how much would hang on when the point runs."""
+    until = (ctypes.c_long * 2)(*divmod(time_ns, 10**9))
+    clock_nanosleep = ctypes.CDLL(None).clock_nanosleep
+    error = clock_nanosleep(time.CLOCK_MONOTONIC, TIMER_ABSTIME, ctypes.byref(until), None)
+    if error:
+        raise OSError(error, "clock_nanosleep")
+
+
 def set_priority(priority: int) -> None:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 
 
-def sleep_until(time_s: float) -> None:
-    time.sleep(max(0.0, time_s - time.clock_gettime(time.CLOCK_MONOTONIC)))
-
-
-def run_batch(points: list[dict]) -> None:
+def run_batch(points: list[dict], clock: str) -> None:
     started_s = time.clock_gettime(time.CLOCK_MONOTONIC)
-    lab = Lab(points[0]["topology"])
+    log = KernelLog()
+    log.new_lines()  # a distribution's kernel has its opinion of the processor
+    lab = Lab(points[0]["topology"], clock)
     print(f"lab: network up at {time.clock_gettime(time.CLOCK_MONOTONIC) - started_s:.3f} s",
           flush=True)  # fmt: skip
     (OUT / "up").touch()
@@ -224,6 +338,8 @@ def run_batch(points: list[dict]) -> None:
         failed = False
         try:
             lab.run(point, work)
+            if complaint := log.complaint():
+                raise RuntimeError(f"the kernel complains:\n{complaint}")
         except Exception as error:
             traceback.print_exc()
             (work / "error").write_text(f"{type(error).__name__}: {error}")
@@ -242,6 +358,6 @@ if __name__ == "__main__":
     setLogLevel("warning")
     set_priority(WORKER_PRIORITY)
     batch = json.loads((OUT / "batch.json").read_text())
-    subprocess.run(["modprobe", "-d", "/run/lab/modules", "-a", *batch["modules"]], check=True)
-    run_batch(batch["points"])
+    subprocess.run(["modprobe", *batch["modprobe_options"], "-a", *batch["modules"]], check=True)
+    run_batch(batch["points"], batch["clock"])
     sys.exit(0)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all backends share: batches of points, the guest's folder, and watching a guest at work.
+
+A guest is a process that runs lab.guest.worker on a kernel of its own (or on this machine's). It
+sees one folder: what it is to do in, and its results out. A backend says how to start it and how
+long things take; everything else is here.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any, ClassVar
+
+from lab import build as builds
+from lab.algorithms import ALGORITHMS
+from lab.errors import LabError
+from lab.links import AQMS
+from lab.points import Point
+
+BATCH_MAX_POINTS = 100
+SAFE_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass
+class Outcome:
+    """A point that ended. ERROR: what went wrong, or nothing; LOG: the boot's console."""
+
+    point: Point
+    raw: Path
+    error: str
+    log: str
+
+
+OnOutcome = Callable[[Outcome], None]
+
+
+def folder_with_room(needed_mb: int, wanted_for: str, executable: bool) -> Path:
+    """Return a folder, in memory if possible, with room for NEEDED_MB and, if EXECUTABLE, the
+    right to execute what is in it."""
+    candidates = [os.environ.get("TMPDIR"), "/dev/shm", "/tmp", os.environ.get("XDG_CACHE_HOME")]
+    tried = []
+    for folder in filter(None, candidates):
+        try:
+            stat = os.statvfs(folder)
+        except OSError:
+            continue
+        room_mb = stat.f_bavail * stat.f_frsize >> 20
+        noexec = executable and stat.f_flag & os.ST_NOEXEC
+        usable = os.access(folder, os.W_OK) and not noexec
+        if usable and room_mb >= needed_mb:
+            return Path(folder)
+        tried.append(f"{folder} ({room_mb} MB{'' if usable else ', not writable or noexec'})")
+    raise LabError(
+        f"no space for {wanted_for}: {needed_mb} MB are needed in a folder that allows"
+        f" {'exec' if executable else 'writing'}; tried {', '.join(tried)};"
+        " set TMPDIR to one that has it"
+    )
+
+
+class Backend(ABC):
+    """Where points run. A subclass starts guests; see its docstring for what time is there."""
+
+    name: ClassVar[str]
+    clock: str  # "jumps": waiting costs nothing; "real": it costs what it takes
+    boot_limit_s: ClassVar[float]  # wall time until a guest that is not up counts as hung
+    batch_wall_s: ClassVar[float]  # aim: so long that it hides the boot and still shows progress
+    guest_modules: ClassVar[tuple[str, ...]] = ()  # what the network needs besides algorithms
+    side_by_side: ClassVar[bool] = True  # several guests at once do not disturb each other
+    modprobe_options: ClassVar[tuple[str, ...]] = ("-d", "/run/lab/modules")
+
+    build: builds.Build
+    guest_room: Path  # where guests' folders are made
+
+    @abstractmethod
+    def cost_s(self, point: Point) -> float:
+        """Guess the wall time of POINT, to cut batches of similar length."""
+
+    @abstractmethod
+    def guest_command(self, guest: Path, cpu: int) -> list[str]:
+        """Return the command that starts a guest over the folder GUEST, pinned to CPU."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return what results depend on, for meta.json."""
+
+    def wall_limit_s(self, point: Point) -> float:
+        """Return after how much wall time without an end POINT counts as hung."""
+        return 60.0 + 30 * self.cost_s(point)
+
+    def batches(self, points: list[Point], jobs: int) -> list[list[Point]]:
+        """Cut POINTS into batches that share a topology and take about batch_wall_s each."""
+        total_s = sum(map(self.cost_s, points))
+        aim_s = min(self.batch_wall_s, total_s / jobs)
+        by_topology: dict[str, list[Point]] = {}
+        for point in points:
+            by_topology.setdefault(point.topology_key, []).append(point)
+        batches = []
+        for group in by_topology.values():
+            batch, batch_s = [], 0.0
+            for point in group:
+                full = batch_s + self.cost_s(point) / 2 > aim_s or len(batch) == BATCH_MAX_POINTS
+                if batch and full:
+                    batches.append(batch)
+                    batch, batch_s = [], 0.0
+                batch.append(point)
+                batch_s += self.cost_s(point)
+            batches.append(batch)
+        return batches
+
+    def run_batch(
+        self, points: list[Point], cpu: int, on_outcome: OnOutcome, stop: threading.Event
+    ) -> None:
+        """Run POINTS pinned to CPU. A point that fails or hangs costs a new boot for the rest."""
+        while points and not stop.is_set():
+            done = self._boot(points, cpu, on_outcome, stop)
+            points = points[done:]
+
+    def _boot(
+        self, points: list[Point], cpu: int, on_outcome: OnOutcome, stop: threading.Event
+    ) -> int:
+        """Boot once and run POINTS until one fails. Returns how many ended, well or not."""
+        batch = {
+            "clock": self.clock,
+            "modules": self.modules(),
+            "modprobe_options": self.modprobe_options,
+            "points": [p.spec | {"id": p.id} for p in points],
+        }
+        with self._guest_dir() as guest:
+            out = guest / "out"
+            (out / "batch.json").write_text(json.dumps(batch))
+            done = 0
+            with self._guest(guest, cpu) as kernel:
+                up = False
+                progress_s = time.monotonic()
+                while not stop.is_set():
+                    ended = kernel.poll() is not None
+                    while done < len(points) and (out / points[done].id).is_dir():
+                        outcome = _outcome(points[done], guest)
+                        on_outcome(outcome)
+                        done += 1
+                        progress_s = time.monotonic()
+                        if outcome.error:
+                            return done
+                    if done == len(points):
+                        return done
+                    if not up and (out / "up").exists():
+                        up, progress_s = True, time.monotonic()
+                    limit_s = self.wall_limit_s(points[done]) if up else self.boot_limit_s
+                    if ended or time.monotonic() - progress_s > limit_s:
+                        return done + self._blame(points[done], guest, ended, limit_s, on_outcome)
+                    time.sleep(0.02)
+            return done
+
+    def _blame(self, point, guest: Path, ended: bool, limit_s: float, on_outcome) -> int:
+        log = _console(guest)
+        if not (guest / "out" / "up").exists():
+            raise LabError(f"the lab kernel did not come up; its console said:\n{log[-3000:]}")
+        why = "the lab kernel stopped" if ended else f"no end within {limit_s:.0f} s of wall time"
+        on_outcome(Outcome(point, guest, why, log))
+        return 1
+
+    def run_command(self, command: str, cpu: int, out: Path | None) -> int:
+        """Run a shell COMMAND inside the lab, in this folder, its output here.
+
+        What it writes to $LAB_OUT is kept in OUT, if given. Returns its exit status.
+        """
+        with self._guest_dir() as guest:
+            if out:
+                (guest / "out").rmdir()
+                (guest / "out").symlink_to(out.resolve())
+            modules = " ".join(self.modules())
+            (guest / "command").write_text(
+                f"modprobe -d /run/lab/modules -a {modules}\ncd {quote(os.getcwd())}\n{command}\n"
+            )
+            with self._guest(guest, cpu, console=None) as kernel:
+                kernel.wait()
+            status = guest / "status"
+            if not status.exists():
+                raise LabError("the lab kernel stopped before the command ended")
+            return int(status.read_text())
+
+    def modules(self) -> list[str]:
+        """Return what to load: the network's, our algorithms and the peers not built in."""
+        queues = ["sch_tbf", *(f"sch_{aqm}" for aqm in AQMS)]
+        return [*self.guest_modules, *queues, *(a.module for a in ALGORITHMS.values() if a.module)]
+
+    @contextmanager
+    def _guest_dir(self) -> Iterator[Path]:
+        """A folder whose entries are what the guest mounts; gone when the boot is over."""
+        guest = Path(tempfile.mkdtemp(prefix="veno-jitter-", dir=self.guest_room))
+        try:
+            (guest / "project").symlink_to(builds.PROJECT)
+            (guest / "modules").symlink_to(self.build.stage)
+            (guest / "out").mkdir()
+            shutil.copy(builds.TESTBED / "lab" / "guest" / "init", guest / "init")
+            yield guest
+        finally:
+            shutil.rmtree(guest, ignore_errors=True)
+
+    @contextmanager
+    def _guest(self, guest: Path, cpu: int, console: str | None = "console"):
+        """Start a guest; whatever happens, none of its processes is left."""
+        # a killed runner leaves no guest behind
+        command = ["setpriv", "--pdeathsig", "KILL", *self.guest_command(guest, cpu)]
+        output = open(guest / console, "wb") if console else None
+        kernel = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            env={"TMPDIR": str(guest), "PATH": SAFE_PATH}, start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield kernel
+        finally:
+            _kill_session(kernel)
+            if output:
+                output.close()
+
+
+def _kill_session(kernel: subprocess.Popen) -> None:
+    """Kill a guest and all its processes, which are in its session."""
+    with suppress(ProcessLookupError):
+        os.killpg(kernel.pid, signal.SIGKILL)
+    kernel.wait()
+
+
+def _console(guest: Path) -> str:
+    try:
+        return (guest / "console").read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _outcome(point: Point, guest: Path) -> Outcome:
+    raw = guest / "out" / point.id
+    error = raw / "error"
+    said = error.read_text().strip() if error.exists() else ""
+    return Outcome(point, raw, said, _console(guest) if said else "")

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The `vm` backend: points on a distribution's own kernel in QEMU, with modules built against its
+headers. It proves on the kernel that people run what the virtual lab found on a kernel of its own.
+
+VM_CLOCK says what time is. `jumps`, the default: the processor is emulated (TCG) and the guest's
+clock counts instructions, one a nanosecond; when the guest is idle the clock jumps to the next
+timer, so waiting costs nothing here either, and a busy host cannot disturb a run. What a packet
+costs the kernel does take time, as on a processor of about 1 GHz. `real`: this machine's clock, on
+its own processor where KVM boots (TCG elsewhere); a point of 100 s takes 100 s, at any rate.
+
+Nothing is repeatable to the byte: the host's answers to the guest come when they come, and the
+kernel draws its own random numbers.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from lab import build as builds
+from lab.backends.base import Backend, folder_with_room
+from lab.errors import LabError, unknown
+from lab.points import Point
+
+QEMU = "qemu-system-x86_64"
+GUEST_MEMORY_MB = 512
+QEMU_MEMORY_MB = GUEST_MEMORY_MB + 256  # a guest's and the emulator's own
+RESULTS_ROOM_MB = 64
+BOOT_COST_S, POINT_COST_S, MBIT_COST_S = 15.0, 2.0, 0.015  # of one core, as measured
+REAL_TIME_COST_S = 10.0  # of a point, besides its duration
+KVM_LIMIT_S = 60  # a kernel boots to its initrd in two
+# What time is in the guest: a clock that instructions move is exact, a busy host makes the kernel
+# measure an emulated processor's speed wrongly, and KVM brings a clock of its own.
+PROCESSORS = {
+    "jumps": ("emulated, one instruction a nanosecond, idle time skipped", "tsc=reliable",
+              ("-accel", "tcg", "-cpu", "qemu64", "-icount", "shift=0,sleep=off")),
+    "kvm": ("the host's (KVM)", "", ("-accel", "kvm", "-cpu", "host")),
+    "tcg": ("emulated, in real time", "notsc tsc=unstable clocksource=acpi_pm",
+            ("-accel", "tcg", "-cpu", "qemu64")),
+}  # fmt: skip
+
+
+def wanted_clock() -> str:
+    """Return what VM_CLOCK asks for."""
+    clock = os.environ.get("VM_CLOCK", "jumps")
+    if clock not in ("jumps", "real"):
+        raise unknown("VM_CLOCK", clock, ("jumps", "real"))
+    return clock
+
+
+def debian_kernel(want: str, clock: str) -> builds.Kernel:
+    """Return Debian's kernel WANT (as testbed/setup takes it), fetched if it is missing."""
+    builds.setup("vm", VM_KERNEL=want)
+    folder = Path(builds.setup_paths(VM_KERNEL=want)["vm"])
+    release = (folder / "release").read_text().strip()
+    version = (folder / "version").read_text().strip()
+    headers, sysroot = Path(f"usr/src/linux-headers-{release}"), folder / "sysroot"
+    return builds.Kernel(
+        key=f"vm-{release}-{version}-{clock}",
+        release=release,
+        image=folder / "vmlinuz",
+        tree=(Path("/") if sysroot.exists() else folder) / headers,
+        modules=folder / "lib" / "modules" / release,
+        sysroot=sysroot if sysroot.exists() else None,
+    )
+
+
+def check_memory() -> None:
+    """Refuse to start a guest that this machine has no memory for."""
+    fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    free_mb = int(fields["MemAvailable"].split()[0]) >> 10
+    if free_mb < QEMU_MEMORY_MB:
+        raise LabError(
+            f"a virtual machine needs {QEMU_MEMORY_MB} MB of memory and {free_mb} MB are free:"
+            " end something, or give --jobs 1"
+        )
+
+
+def machine(kernel: builds.Kernel, processor: str, told: str) -> list[str]:
+    """Return the command that boots KERNEL, which is TOLD this on its command line."""
+    _, clock, options = PROCESSORS[processor]
+    return [
+        QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+        "-serial", "stdio", "-m", str(GUEST_MEMORY_MB), *options,
+        "-kernel", str(kernel.image), "-initrd", str(kernel.image.with_name("initrd")),
+        "-append", f"console=ttyS0 quiet panic=-1 {clock} {told}",
+    ]  # fmt: skip
+
+
+def kvm_boots(kernel: builds.Kernel) -> bool:
+    """Say whether KVM is there and runs KERNEL: in some nested machines it does not."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    command = machine(kernel, "kvm", "LAB_INIT=none")
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=KVM_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return b"lab: up" in done.stdout
+
+
+class VmBackend(Backend):
+    name = "vm"
+    boot_limit_s = 600.0
+    batch_wall_s = 20 * BOOT_COST_S
+    guest_modules = ("veth", "sch_netem", "inet_diag", "tcp_diag")
+
+    def __init__(self, kernel: str = ""):
+        self.clock = wanted_clock()
+        self.build = builds.prepare(debian_kernel(kernel, self.clock), self.name)
+        if not shutil.which(QEMU):
+            raise LabError(f"no {QEMU}: apt-get install qemu-system-x86")
+        check_memory()
+        self.processor = "jumps"
+        if self.clock == "real":
+            self.processor = "kvm" if kvm_boots(self.build.kernel) else "tcg"
+        self.guest_room = folder_with_room(RESULTS_ROOM_MB, "results of a boot", executable=False)
+
+    def cost_s(self, point: Point) -> float:
+        """What an emulated processor takes goes by packets, whatever the clock says."""
+        if self.clock == "real":
+            return REAL_TIME_COST_S + point.spec["duration_s"]
+        rates = [link["rate_mbps"] for link in point.spec["links"].values() if link["rate_mbps"]]
+        return POINT_COST_S + point.spec["duration_s"] * min(rates) * MBIT_COST_S
+
+    def guest_command(self, guest: Path, cpu: int) -> list[str]:
+        shares = []
+        for name, folder, readonly in (
+            ("root", Path("/"), "on"),
+            ("job", guest, "off"),
+            ("project", guest / "project", "on"),
+            ("modules", guest / "modules", "on"),
+            ("out", guest / "out", "off"),
+        ):
+            shares += [
+                "-fsdev", f"local,id={name},path={folder.resolve()},security_model=none,"
+                f"readonly={readonly},multidevs=remap",
+                "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}",
+            ]  # fmt: skip
+        told = (
+            "ipv6.disable=1 mitigations=off nokaslr norandmaps"
+            f" LAB_INIT={guest}/init LAB_FS=9p LAB_DIR={guest}"
+        )
+        boot = machine(self.build.kernel, self.processor, told)
+        return ["taskset", "-c", str(cpu), *boot, *shares]
+
+    @property
+    def netem_seeded(self) -> bool:
+        """Say whether this kernel's netem can be told its loss sequence."""
+        headers = self.build.kernel.image.parent.rglob("include/uapi/linux/pkt_sched.h")
+        return any("TCA_NETEM_PRNG_SEED" in header.read_text() for header in headers)
+
+    def describe(self) -> dict:
+        return {
+            "backend": self.name,
+            "kernel_release": self.build.kernel.release,
+            "kernel_build": self.build.kernel.key,
+            "module_srcversions": self.build.srcversions(),
+            "processor": PROCESSORS[self.processor][0],
+            "netem_seeded": self.netem_seeded,
+            "kernel_random_numbers_seeded": False,
+            "repeatable_to_the_byte": False,
+        }

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Two runs are compared place by place over the seeds that both ran."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import TESTBED
+
+
+def write_run(folder: Path, backend: str, goodputs: dict[tuple[float, int], float]) -> Path:
+    folder.mkdir()
+    meta = {
+        "backend": backend,
+        "kernel_release": "6.12",
+        "scenario": "s",
+        "title": "t",
+        "command": f"testbed/run s --backend {backend}",
+    }
+    (folder / "meta.json").write_text(json.dumps(meta))
+    lines = [
+        {"axes": {"loss_pct": loss}, "algorithm": "reno", "seed": seed, "goodput_mbps": value}
+        for (loss, seed), value in goodputs.items()
+    ]
+    (folder / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def agree(*folders: Path) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "lab.agree", *folders], capture_output=True, text=True, cwd=TESTBED
+    )
+
+
+def test_medians_within_3_percent_agree(tmp_path):
+    """The medians of seeds 1 to 3 are 1.0 and 1.02; the seed that one run lacks is left out."""
+    first = write_run(tmp_path / "a", "virtual", {(5, 1): 0.9, (5, 2): 1.0, (5, 3): 1.1})
+    second = write_run(tmp_path / "b", "vm", {(5, 3): 1.2, (5, 2): 0.8, (5, 1): 1.02, (5, 4): 9.0})
+    done = agree(first, second)
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 medians agree within 3%, the worst is off by 2.0%" in done.stdout
+    assert "| loss_pct 5 | reno | 1.00 [0.90, 1.10] | 1.02 [0.80, 1.20] | 1.020 |" in done.stdout
+
+
+def test_a_difference_is_named_and_fails(tmp_path):
+    first = write_run(tmp_path / "a", "virtual", {(1, 1): 1.0, (5, 1): 1.0})
+    second = write_run(tmp_path / "b", "vm", {(1, 1): 1.01, (5, 1): 1.04})
+    done = agree(first, second)
+    assert done.returncode == 1
+    assert "1 of 2 medians agree" in done.stdout
+    assert [line.endswith("| **no** |") for line in done.stdout.splitlines()[-2:]] == [False, True]
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    done = agree(tmp_path, tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and "no finished run" in done.stderr

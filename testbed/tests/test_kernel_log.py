@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a guest's kernel complains of is seen, once."""
+
+from conftest import run_command
+
+SCRIPT = """
+from lab.guest.kernel_log import KernelLog
+log = KernelLog()
+assert log.complaint() == "", "after a boot"
+for line in ("all is well", "BUG: KASAN: made up"):
+    print(line, file=open("/dev/kmsg", "w"))
+assert log.complaint().startswith("BUG: KASAN: made up"), "not seen"
+assert log.complaint() == "", "seen twice"
+print("kernel log: fine")
+"""
+
+
+def test_a_complaint_is_found_once():
+    done = run_command("--exec", f"/usr/bin/python3 -c '{SCRIPT}'")
+    assert "kernel log: fine" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is computed from a point's flows and hops, on figures whose result is known."""
+
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from lab.metrics import _completion, _queue_delay, _shares
+
+
+def flow(goodput_mbps: float | None, under_test: bool) -> dict:
+    return {"goodput_mbps": goodput_mbps, "under_test": under_test}
+
+
+@pytest.mark.parametrize(
+    ("flows", "test_mbps", "other_mbps", "fair_share"),
+    [
+        ([flow(2, True), flow(6, False)], 2, 6, 0.5),
+        ([flow(4, True), flow(8, True), flow(1.5, False), flow(2.5, False)], 6, 2, 1.5),
+        ([flow(4, True), flow(8, True)], 6, None, None),  # nobody beside it
+        ([flow(4, True), flow(None, False)], 4, None, None),  # never active after the warm-up
+        ([flow(0, True), flow(0, False)], 0, 0, None),  # nothing to share
+    ],
+)
+def test_shares(flows, test_mbps, other_mbps, fair_share):
+    assert _shares(flows) == {
+        "goodput_test_mbps": test_mbps,
+        "goodput_other_mbps": other_mbps,
+        "fair_share": fair_share,
+    }
+
+
+def test_completion_times_are_of_limited_flows_under_test():
+    def short(name, completion_s, under_test=True):
+        return {"name": name, "under_test": under_test, "completion_s": completion_s,
+                "start_s": 1.0, "stop_s": 9.0}  # fmt: skip
+
+    flows = [short("a", 2.0), short("b", None), short("c", 1.0), short("d", 5.0, False),
+             short("e", 3.0)]  # fmt: skip
+    limits = {
+        "a": 1000,
+        "b": 1000,
+        "c": 0,
+        "d": 1000,
+        "e": 1000,
+    }  # c has no limit, d is not under test
+    spec = {"flows": [{"name": name, "bytes": limit} for name, limit in limits.items()]}
+    assert _completion(SimpleNamespace(spec=spec), flows) == {
+        "fct_s_p50": 3.0, "fct_s_p95": 8.0, "unfinished": 1,
+    }  # fmt: skip
+    none = {"flows": [{"name": "c", "bytes": 0}]}
+    assert set(_completion(SimpleNamespace(spec=none), flows[2:3]).values()) == {None}
+
+
+def test_queue_delay_follows_the_rate():
+    """A backlog of 12500 bytes is 100 ms at 1 Mb/s and 10 ms at 10 Mb/s."""
+    hops = pl.DataFrame(
+        [{"time_s": t, "hop": "bottleneck", "backlog_bytes": 12500} for t in range(1, 101)]
+    )
+    link = {"rate_mbps": 1.0, "queue_pkts": 50}
+    spec = {
+        "topology": {"kind": "dumbbell"},
+        "links": {"bottleneck": link, "wireless": {"queue_pkts": 0}},
+        "events": [{"at_s": 20.0, "link": "bottleneck", "rate_mbps": 10.0}],
+    }
+    point = SimpleNamespace(spec=spec, warmup_s=0.0)
+    assert _queue_delay(point, hops) == {"queue_delay_ms_p50": 10.0, "queue_delay_ms_p95": 100.0}

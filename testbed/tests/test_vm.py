@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The vm backend: the modules on distributions' own kernels, in QEMU.
+
+VM_KERNELS names the kernels, as `testbed/run --kernel` takes them (default: the newest of this
+Debian; `make test-vm`: one of each line).
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import pytest
+from conftest import RUN, TESTBED, run_command
+
+from lab import points, scenario
+from lab.algorithms import ALGORITHMS
+from lab.backends import base, vm
+from lab.errors import BadInput, LabError
+
+KERNELS = os.environ.get("VM_KERNELS", "newest").split()
+OURS = tuple(name for name, algorithm in ALGORITHMS.items() if algorithm.ours)
+DURATION_S = 20
+
+
+@dataclass
+class Booted:
+    """What came of one boot: every algorithm of ours over the same path."""
+
+    backend: vm.VmBackend
+    sweep: list[points.Point]
+    flows: dict[str, dict] = field(default_factory=dict)
+    hops: dict[str, list[list[str]]] = field(default_factory=dict)
+    complaints: dict[str, str] = field(default_factory=dict)
+
+    def keep(self, outcome: base.Outcome) -> None:
+        name = outcome.point.algorithm
+        if outcome.error:
+            self.complaints[name] = f"{outcome.error}\n{outcome.log}"
+            return
+        self.flows[name] = json.loads((outcome.raw / "flow-0.json").read_text())
+        rows = (outcome.raw / "hops.csv").read_text().splitlines()[1:]
+        self.hops[name] = [row.split(",") for row in rows]
+
+
+@cache
+def can_be_had(kernel: str) -> bool:
+    done = subprocess.run(
+        [TESTBED / "setup", "vm"], env=os.environ | {"VM_KERNEL": kernel.replace("newest", "")}
+    )
+    return done.returncode == 0
+
+
+def prepared(kernel: str) -> vm.VmBackend:
+    """Return the backend for KERNEL; skip where the kernel or QEMU cannot be had."""
+    if not can_be_had(kernel):
+        pytest.skip(f"no kernel {kernel} or no QEMU: VM_KERNEL={kernel} testbed/setup vm")
+    return vm.VmBackend(kernel.replace("newest", ""))
+
+
+@cache
+def booted(kernel: str) -> Booted:
+    """Boot KERNEL once and run a point with each of our modules."""
+    backend = prepared(kernel)
+    settings = {"run.duration_s": str(DURATION_S), "run.warmup_s": "5", "loss_pct": "1"}
+    loaded = scenario.load("jsctp-primary", settings)
+    sweep = points.expand(loaded, OURS, [1], backend.build.key)
+    run = Booted(backend, sweep)
+    backend.run_batch(list(sweep), min(os.sched_getaffinity(0)), run.keep, threading.Event())
+    return run
+
+
+@pytest.fixture(params=KERNELS)
+def on_kernel(request) -> Booted:
+    return booted(request.param)
+
+
+@pytest.mark.parametrize("algorithm", OURS)
+def test_each_module_carries_data(on_kernel, algorithm):
+    """It loads, its flow ran with it to the end, and got through what the path lets through."""
+    assert algorithm not in on_kernel.complaints, on_kernel.complaints[algorithm]
+    flow = on_kernel.flows[algorithm]
+    assert flow["algorithm"] == algorithm and flow["completed"]
+    bound_mbps = next(p.bound_mbps for p in on_kernel.sweep if p.algorithm == algorithm)
+    goodput_mbps = flow["bytes_acked"] * 8e-6 / (flow["end_s"] - flow["start_s"])
+    assert 0.25 * bound_mbps < goodput_mbps <= 1.01 * bound_mbps
+
+
+@pytest.mark.parametrize("algorithm", OURS)
+def test_the_path_is_the_one_asked_for(on_kernel, algorithm):
+    """The wireless hop loses 1 %, give or take 4 sigma, and all of it is sent again."""
+    last = {row[1]: [float(x) for x in row[2:]] for row in on_kernel.hops[algorithm]}
+    sent, _, drops, *_ = last["wireless"]
+    packets = sent + drops
+    assert packets > 500
+    assert abs(drops / packets - 0.01) < 4 * (0.01 * 0.99 / packets) ** 0.5
+    assert on_kernel.flows[algorithm]["min_rtt_us"] >= 90_000
+
+
+def test_what_depends_on_the_kernel_is_said(on_kernel):
+    """meta.json names the kernel, and whether its netem can repeat a loss sequence."""
+    said = on_kernel.backend.describe()
+    release = on_kernel.backend.build.kernel.release
+    assert said["backend"] == "vm" and said["kernel_release"] == release
+    assert said["netem_seeded"] == (not release.startswith("6.1."))
+    assert set(said["module_srcversions"]) == {f"tcp_{name}" for name in OURS}
+    assert {point.id for point in on_kernel.sweep}.isdisjoint(
+        point.id
+        for point in points.expand(
+            scenario.load("jsctp-primary", {"run.duration_s": str(DURATION_S), "loss_pct": "1"}),
+            OURS, [1], lambda _: "another kernel",
+        )
+    )  # fmt: skip
+
+
+HOST_POINT = """
+import json, os, subprocess, threading
+from lab import points, scenario
+from lab.backends.host import HostBackend
+
+backend = HostBackend()
+settings = {"run.duration_s": "10", "run.warmup_s": "2", "loss_pct": "0"}
+sweep = points.expand(scenario.load("jsctp-primary", settings), ("jtcp",), [1], backend.build.key)
+
+def show(outcome):
+    print("error", json.dumps(outcome.error + outcome.log))
+    if not outcome.error:
+        print("flow", (outcome.raw / "flow-0.json").read_text())
+
+before = os.listdir("/sys/class/net")
+backend.run_batch(list(sweep), 0, show, threading.Event())
+listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+print("left", json.dumps([line for line in listed.splitlines() if "mininet" in line]))
+print("links", before == os.listdir("/sys/class/net"))
+"""
+
+
+@pytest.mark.skipif(
+    "VM_KERNELS" not in os.environ, reason="in real time, on an emulated processor: make test-vm"
+)
+def test_the_host_backend_on_a_host_that_can(tmp_path):
+    """A virtual machine in real time is the host: a point runs there and nothing is left."""
+    backend = prepared(KERNELS[0])
+    script = tmp_path / "point.py"
+    script.write_text(HOST_POINT)
+    build = TESTBED.parent / "build"
+    run = (
+        f"mount -t tmpfs none {build} && PYTHONPATH={TESTBED} python3 {script} | tee $LAB_OUT/said"
+    )
+    done = run_command(
+        "--backend", "vm", "--kernel", backend.build.kernel.release, "--exec", run,
+        "--out", str(tmp_path / "out"), env=os.environ | {"VM_CLOCK": "real"},
+    )  # fmt: skip
+    said = dict(line.split(" ", 1) for line in (tmp_path / "out" / "said").read_text().splitlines())
+    assert said["error"] == '""', done.stdout
+    flow = json.loads(said["flow"])
+    assert flow["algorithm"] == "jtcp" and flow["completed"] and flow["bytes_acked"] > 1_000_000
+    assert said["left"] == "[]" and said["links"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["demo", "--backend", "vm", "--kernel", "5.99"], "apt knows no kernel image '5.99'"),
+        (["demo", "--kernel", "6.12"], "unknown kernel of the virtual backend"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(arguments, told, tmp_path):
+    done = run_command(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and told in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_qemu_the_cure_is_named(tmp_path):
+    """No package is there and the user is not root: the administrator's command, once."""
+    stubs = tmp_path / "bin"
+    stubs.mkdir()
+    for name, script in (("dpkg-query", "exit 1"), ("id", "echo 1000"), ("sudo", "exit 1")):
+        (stubs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (stubs / name).chmod(0o755)
+    done = subprocess.run(
+        [TESTBED / "setup", "vm"], capture_output=True, text=True,
+        env=os.environ | {"PATH": f"{stubs}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert re.search("apt-get install -y .*qemu-system-x86", done.stderr)
+
+
+def test_too_little_memory_is_said(monkeypatch):
+    monkeypatch.setattr(vm, "QEMU_MEMORY_MB", 1 << 40)
+    with pytest.raises(LabError, match=r"needs .* MB of memory .* --jobs 1"):
+        vm.check_memory()
+
+
+def test_an_unknown_clock_is_refused(monkeypatch):
+    monkeypatch.setenv("VM_CLOCK", "rael")
+    with pytest.raises(BadInput, match="did you mean 'real'"):
+        vm.wanted_clock()
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Return the virtual machines whose results go below FOLDER."""
+    listed = subprocess.run(["ps", "-wweo", "args"], capture_output=True, text=True).stdout
+    return [line for line in listed.splitlines() if vm.QEMU in line and str(folder) in line]
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_an_ended_runner_leaves_no_virtual_machine(tmp_path, number, status):
+    """Ctrl-C cleans up; after SIGKILL the machine ends by itself."""
+    prepared(KERNELS[0])
+    wanted = ["demo", "--backend", "vm", "--algorithms", "reno", "--seeds", "1"]
+    kernel = [] if KERNELS[0] == "newest" else ["--kernel", KERNELS[0]]
+    sweep = subprocess.Popen(
+        [RUN, *wanted, *kernel, "--out", tmp_path / "out"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    while not processes_of(tmp_path) and sweep.poll() is None:
+        time.sleep(0.05)
+    sweep.send_signal(number)
+    _, complaint = sweep.communicate()
+    assert sweep.returncode == status, complaint
+    while processes_of(tmp_path) and number == signal.SIGKILL:
+        time.sleep(0.05)  # hangs here if it does not end
+    assert not processes_of(tmp_path)
+    if number == signal.SIGINT:
+        assert not list(tmp_path.glob("veno-jitter-*"))
