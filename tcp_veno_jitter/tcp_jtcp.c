@@ -52,6 +52,9 @@
 #include "tcp_loss.h"
 #include "tcp_param.h"
 
+#define TCP_VERDICT_SYSTEM jtcp
+#include "tcp_verdict.h"
+
 static struct tcp_param jtcp_k_percent = { .value = 50, .min = 1, .max = 1000 };
 module_param_cb(k_percent, &tcp_param_ops, &jtcp_k_percent, 0644);
 MODULE_PARM_DESC(k_percent,
@@ -141,6 +144,17 @@ static bool jtcp_just_classified(const struct tcp_sock *tp,
 	       tp->tcp_mstamp - jtcp->verdict_us < tp->srtt_us >> 3;
 }
 
+static void jtcp_tell_verdict(const struct sock *sk, bool probed)
+{
+	const struct jtcp *jtcp = inet_csk_ca(sk);
+	const struct tcp_verdict_features features = {
+		.jr = jtcp->ratio.jr,
+		.sjr = jtcp->ratio.sjr,
+	};
+
+	tcp_verdict(sk, !jtcp->wireless, probed, &features);
+}
+
 /*
  * Fast retransmit, ECN and timeout all come through here; which of them is
  * known only afterwards, so a timeout is corrected in jtcp_timeout().
@@ -149,7 +163,8 @@ static u32 jtcp_ssthresh(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct jtcp *jtcp = inet_csk_ca(sk);
-	bool signalled = tcp_loss_is_signalled(tp, jtcp->probed);
+	bool probed = jtcp->probed;
+	bool signalled = tcp_loss_is_signalled(tp, probed);
 
 	jtcp->probed = 0;
 	if (!signalled && jtcp_just_classified(tp, jtcp))
@@ -157,6 +172,8 @@ static u32 jtcp_ssthresh(struct sock *sk)
 
 	jtcp->verdict_us = tp->tcp_mstamp;
 	jtcp->wireless = !signalled && !jtcp_is_congestion(tp, jtcp);
+	if (tcp_verdict_is_watched() && !signalled)
+		jtcp_tell_verdict(sk, probed);
 	if (!jtcp->wireless) {
 		jtcp->held_ssthresh = 0;
 		return tcp_loss_half_window(tp);

@@ -14,6 +14,7 @@
 
 #include <linux/compiler.h>
 #include <linux/kernel.h>
+#include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/sysfs.h>
 
@@ -56,5 +57,8 @@ static const struct kernel_param_ops tcp_param_ops = {
 	.set = tcp_param_set_op,
 	.get = tcp_param_get_op,
 };
+
+/* Every module has parameters, so here every module says what it was built of. */
+MODULE_INFO(sources, TCP_SOURCES);
 
 #endif /* TCP_PARAM_H */

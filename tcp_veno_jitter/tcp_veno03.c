@@ -40,6 +40,9 @@
 #include "tcp_loss.h"
 #include "tcp_param.h"
 
+#define TCP_VERDICT_SYSTEM veno03
+#include "tcp_verdict.h"
+
 static struct tcp_param veno03_beta_pkts = { .value = 3, .min = 1, .max = 1000 };
 module_param_cb(beta_pkts, &tcp_param_ops, &veno03_beta_pkts, 0644);
 MODULE_PARM_DESC(beta_pkts, "beta: backlog that means congestion, packets (1-1000)");
@@ -121,6 +124,16 @@ static void veno03_reset_base_rtt(struct veno03 *veno)
 	veno->base_rtt_us = 0;
 }
 
+static void veno03_tell_verdict(const struct sock *sk, bool congestion,
+				bool probed)
+{
+	const struct tcp_verdict_features features = {
+		.backlog = veno03_backlog(sk),
+	};
+
+	tcp_verdict(sk, congestion, probed, &features);
+}
+
 /*
  * Fast retransmit, ECN and timeout all come through here; a timeout is known
  * only afterwards, by CA_EVENT_LOSS.
@@ -129,17 +142,20 @@ static u32 veno03_ssthresh(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct veno03 *veno = inet_csk_ca(sk);
-	bool signalled = tcp_loss_is_signalled(tp, veno->probed);
+	bool probed = veno->probed;
+	bool congestion;
 	u64 kept;
 
 	veno->probed = 0;
-	if (signalled)
+	if (tcp_loss_is_signalled(tp, probed))
 		return tcp_loss_half_window(tp);
-	if (!veno->base_rtt_us || veno03_is_congested(sk)) {
-		veno03_reset_base_rtt(veno);
-		return tcp_loss_half_window(tp);
-	}
+
+	congestion = !veno->base_rtt_us || veno03_is_congested(sk);
+	if (tcp_verdict_is_watched())
+		veno03_tell_verdict(sk, congestion, probed);
 	veno03_reset_base_rtt(veno);
+	if (congestion)
+		return tcp_loss_half_window(tp);
 	kept = (u64)tcp_snd_cwnd(tp) * tcp_param_get(&veno03_keep_percent);
 	return max_t(u32, div_u64(kept, 100), 2);
 }

@@ -9,7 +9,7 @@
  *   tick = (local_n - local_0) / (ticks_n - ticks_0), nearest known length
  *
  *   symbol   field       unit
- *   local_0  ref_us      us, local clock
+ *   local_0  ref_units   2^PEER_CLOCK_UNIT_SHIFT us, local clock, wraps
  *   ticks_0  ref_ticks   ticks, wraps
  *   tick     tick_us     us, 0: not known (yet)
  *   R        peer_us     us, receiver's clock, wraps
@@ -21,15 +21,26 @@
  *
  * Known lengths are exact, so what is left is the skew of the two crystals
  * (200 ppm at worst), far within the tolerances below; it is not removed.
- * A clock that fits no known length is reported as not known.
+ * A clock that fits no known length is reported as not known, and so is one
+ * that falls behind ours by more than 0.5 s and 1/64: a receiver gains if its
+ * packets seem to have waited less than they did.
  */
 #ifndef ESTIMATORS_PEER_CLOCK_H
 #define ESTIMATORS_PEER_CLOCK_H
 
 #include "types.h"
 
-#define PEER_CLOCK_FIRST_US	0x40000U	/* 2^18: 0.26 s */
-#define PEER_CLOCK_LAST_US	0x10000000U	/* 2^28: 268 s */
+/* Room is scarce in a connection: baselines are kept to 1 ms, and wrap (50 d) */
+#define PEER_CLOCK_UNIT_SHIFT	10
+
+/*
+ * Taken for the tick until it is known, so that times from the very beginning
+ * can be compared with later ones: nearly all receivers tick in milliseconds.
+ */
+#define PEER_CLOCK_GUESS_US	1000
+
+#define PEER_CLOCK_FIRST_SHIFT	18	/* 2^18 us: 0.26 s */
+#define PEER_CLOCK_LAST_SHIFT	28	/* 2^28 us: 268 s */
 /* A tick from fewer ticks than this would be off by its own rounding. */
 #define PEER_CLOCK_MIN_TICKS	16
 /*
@@ -42,10 +53,16 @@
 #define PEER_CLOCK_SHORT_SHIFT	2
 #define PEER_CLOCK_MEDIUM_SHIFT	3
 #define PEER_CLOCK_LONG_SHIFT	6
+/*
+ * A clock that falls this far behind stands or goes slow; the receiver may gain
+ * from that, so it is not believed before a baseline of 4.2 s.
+ */
+#define PEER_CLOCK_LAG_US	500000U
+#define PEER_CLOCK_DOUBT_SHIFT	22
 
 /**
  * enum peer_clock_result - what a time stamp did to the clock
- * @PEER_CLOCK_OK: peer_us holds this time stamp's time, if tick_us is known
+ * @PEER_CLOCK_OK: peer_us holds this time stamp's time
  * @PEER_CLOCK_OLD: an older time stamp than the newest (reordered ACK): ignored
  * @PEER_CLOCK_CHANGED: as OK, but not to be compared with earlier values
  */
@@ -57,20 +74,20 @@ enum peer_clock_result {
 
 /**
  * struct peer_clock - state of one path; all zero is the initial state
- * @ref_us: local time at the start of the baseline (us)
+ * @ref_units: local time at the start of the baseline
  * @ref_ticks: time stamp at the start of the baseline
  * @last_ticks: newest time stamp
  * @peer_us: newest time stamp in us; only differences mean something
  * @tick_us: length of a tick (us), 0 if not known
- * @check_us: length of the baseline at which to look next (us), 0: no baseline
+ * @check_shift: look next when the baseline is 2^this us long, 0: no baseline
  */
 struct peer_clock {
-	u64 ref_us;
+	u32 ref_units;
 	u32 ref_ticks;
 	u32 last_ticks;
 	u32 peer_us;
-	u32 tick_us;
-	u32 check_us;
+	u16 tick_us;
+	u8 check_shift;
 };
 
 /* A known length of a tick, and where the next longer one is nearer. */
@@ -78,6 +95,15 @@ struct peer_clock_length {
 	u64 bound_ns;
 	u32 tick_us;
 };
+
+/**
+ * peer_clock_tick_us() - length of a tick (us), a guess if it is not known
+ * @pc: state
+ */
+static inline u32 peer_clock_tick_us(const struct peer_clock *pc)
+{
+	return pc->tick_us ? pc->tick_us : PEER_CLOCK_GUESS_US;
+}
 
 /* The known length nearest (in ratio) to a measured one; 0 if none is near. */
 static inline u32 peer_clock_nearest_us(u64 measured_ns)
@@ -124,28 +150,47 @@ static inline u32 peer_clock_estimate_us(u32 elapsed_us, u32 ticks)
 
 /* Start a baseline here; the tick stays what it was. */
 static inline void peer_clock_restart(struct peer_clock *pc, u32 ticks,
-				      u64 now_us)
+				      u32 now_units)
 {
-	pc->ref_us = now_us;
+	pc->ref_units = now_units;
 	pc->ref_ticks = ticks;
 	pc->last_ticks = ticks;
-	pc->check_us = pc->check_us ? PEER_CLOCK_LAST_US : PEER_CLOCK_FIRST_US;
+	pc->check_shift = pc->check_shift ? PEER_CLOCK_LAST_SHIFT :
+					    PEER_CLOCK_FIRST_SHIFT;
+}
+
+/* Further behind our clock than the return path's delay can explain? */
+static inline bool peer_clock_lags(const struct peer_clock *pc, u64 elapsed_us)
+{
+	u64 peer_us = (u64)(pc->last_ticks - pc->ref_ticks) * pc->tick_us;
+
+	return elapsed_us > peer_us + (elapsed_us >> PEER_CLOCK_LONG_SHIFT) +
+			    PEER_CLOCK_LAG_US;
+}
+
+/* Not the clock it seemed to be: start over, and take longer. */
+static inline void peer_clock_doubt(struct peer_clock *pc, u32 now_units)
+{
+	peer_clock_restart(pc, pc->last_ticks, now_units);
+	pc->tick_us = 0;
+	pc->check_shift = PEER_CLOCK_DOUBT_SHIFT;
 }
 
 /* The baseline is long enough: look at the tick. True if it changed. */
 static inline bool peer_clock_check(struct peer_clock *pc, u32 elapsed_us)
 {
 	u32 ticks = pc->last_ticks - pc->ref_ticks;
-	u32 before_us = pc->tick_us;
+	u32 before_us = peer_clock_tick_us(pc);
 
 	if (ticks < PEER_CLOCK_MIN_TICKS)
 		return false;
 	pc->tick_us = peer_clock_estimate_us(elapsed_us, ticks);
-	if (pc->check_us < PEER_CLOCK_LAST_US)
-		pc->check_us <<= 1;
+	if (pc->check_shift < PEER_CLOCK_LAST_SHIFT)
+		pc->check_shift++;
 	else
-		peer_clock_restart(pc, pc->last_ticks, pc->ref_us + elapsed_us);
-	return pc->tick_us != before_us;
+		peer_clock_restart(pc, pc->last_ticks, pc->ref_units +
+				   (elapsed_us >> PEER_CLOCK_UNIT_SHIFT));
+	return peer_clock_tick_us(pc) != before_us;
 }
 
 /**
@@ -161,22 +206,28 @@ static inline bool peer_clock_check(struct peer_clock *pc, u32 elapsed_us)
 static inline enum peer_clock_result
 peer_clock_update(struct peer_clock *pc, u32 ticks, u64 now_us)
 {
-	u64 elapsed_us = now_us - pc->ref_us;
+	u32 now_units = now_us >> PEER_CLOCK_UNIT_SHIFT;
+	u64 elapsed_us = (u64)(now_units - pc->ref_units)
+			 << PEER_CLOCK_UNIT_SHIFT;
 	s32 moved_ticks = ticks - pc->last_ticks;
 
 	/* first, or after a silence in which a 1 us clock may have wrapped */
-	if (!pc->check_us || elapsed_us >= 2 * PEER_CLOCK_LAST_US) {
+	if (!pc->check_shift || elapsed_us >> (PEER_CLOCK_LAST_SHIFT + 1)) {
 		if (!pc->tick_us)
-			pc->check_us = 0;
-		peer_clock_restart(pc, ticks, now_us);
+			pc->check_shift = 0;
+		peer_clock_restart(pc, ticks, now_units);
 		return PEER_CLOCK_CHANGED;
 	}
 	if (moved_ticks < 0)
 		return PEER_CLOCK_OLD;
 
 	pc->last_ticks = ticks;
-	pc->peer_us += moved_ticks * pc->tick_us;
-	if (elapsed_us >= pc->check_us && peer_clock_check(pc, elapsed_us))
+	pc->peer_us += moved_ticks * peer_clock_tick_us(pc);
+	if (pc->tick_us && peer_clock_lags(pc, elapsed_us)) {
+		peer_clock_doubt(pc, now_units);
+		return PEER_CLOCK_CHANGED;
+	}
+	if (elapsed_us >> pc->check_shift && peer_clock_check(pc, elapsed_us))
 		return PEER_CLOCK_CHANGED;
 	return PEER_CLOCK_OK;
 }

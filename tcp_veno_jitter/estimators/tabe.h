@@ -27,11 +27,12 @@
 
 /*
  * Largest values: B below 2^37 bytes/s (1.1 Tb/s), RTT below 2^25 us (33 s),
- * an interval below 2^31 us, L below 2^32 bytes (2^52 after * 10^6). So
- * RTT * B + L stays below 2^62 + 2^52: fits u64; the divisor fits u32.
+ * an interval below 2^31 us, L below 2^31 bytes (2^51 after * 10^6). So
+ * RTT * B + L stays below 2^62 + 2^51: fits u64; the divisor fits u32.
  */
 #define TABE_BW_MAX_BYTES_PER_S	0x2000000000ULL	/* 2^37 */
 #define TABE_RTT_MAX_US		0x2000000U	/* 2^25 */
+#define TABE_BYTES_MAX		0x7fffffffU	/* 31 bits */
 #define TABE_USEC_PER_SEC	1000000U
 
 /**
@@ -44,8 +45,8 @@
 struct tabe {
 	u64 bw_bytes_per_s;
 	u32 t_us;
-	u32 bytes;
-	u8 started:1;
+	u32 bytes:31,
+	    started:1;
 };
 
 /**
@@ -90,7 +91,9 @@ static inline bool tabe_update(struct tabe *tb, u32 t_us, u32 bytes, u32 rtt_us)
 		tb->bytes = 0;
 		return false;
 	}
-	tb->bytes = bytes > ~tb->bytes ? ~0U : tb->bytes + bytes;
+	if (bytes > TABE_BYTES_MAX - tb->bytes)
+		bytes = TABE_BYTES_MAX - tb->bytes;
+	tb->bytes += bytes;
 	if (interval_us <= 0)
 		return false;
 

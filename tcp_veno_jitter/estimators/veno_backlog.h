@@ -47,4 +47,17 @@ static inline u32 veno_backlog(u32 cwnd_pkts, u32 base_rtt_us, u32 rtt_us)
 	return div_u64(product << VENO_BACKLOG_SHIFT, rtt_us);
 }
 
+/**
+ * veno_backlog_reaches() - veno_backlog() >= n packets, without its division
+ * @cwnd_pkts: w, the congestion window (packets)
+ * @queue_us: RTT - BaseRTT (us)
+ * @rtt_us: RTT (us), below 2^31
+ * @n_pkts: packets, below 2^31
+ */
+static inline bool veno_backlog_reaches(u32 cwnd_pkts, u32 queue_us,
+					u32 rtt_us, u32 n_pkts)
+{
+	return (u64)cwnd_pkts * queue_us >= (u64)n_pkts * rtt_us;
+}
+
 #endif /* ESTIMATORS_VENO_BACKLOG_H */

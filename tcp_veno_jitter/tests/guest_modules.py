@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the modules claim, tested inside the lab kernel: guest_modules.py MODULE prints TAP.
-
-test_modules.py starts it and reads CLAIMS. Standard library only. All times are virtual.
-"""
+"""The modules as modules, and their flows between two real ends."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import re
 import socket
-import sys
 import time
-import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path as File
 
 import guest_net as net
+from guest_claims import ALL, PUBLISHED, claim, near
 from guest_net import Flow, Path, inside, run_cmd, write_file
 
-ALL = ("jtcp", "veno03", "tabe")
+CLASSIFIERS = ("jtcp", "veno03")
 # parameter -> (smallest, default, largest)
 PARAMETERS = {
     "jtcp": {"k_percent": (1, 50, 1000), "m": (1, 1, 16), "alpha_percent": (0, 5, 100)},
@@ -28,30 +24,10 @@ PARAMETERS = {
 }
 CYCLES = 20
 SWITCHES = 120
-KERNEL_TROUBLE = r"WARNING|BUG|Oops|Call Trace|refcount|UBSAN|KASAN|suspicious RCU|stack-protector"
 SLOW_MBPS = 10  # a bottleneck that one flow fills
 NOBODY = 65534
+SYS_DELETE_MODULE = 176  # x86-64
 LIGHT_S = 0.5  # in congestion avoidance until the window is about 50 packets
-
-
-@dataclass(frozen=True)
-class Claim:
-    text: str
-    check: Callable[[str], None]
-    algorithms: tuple[str, ...]
-
-
-CLAIMS: list[Claim] = []
-
-
-def claim(text: str, *algorithms: str):
-    """Register a function that raises if TEXT does not hold for one of ALGORITHMS."""
-
-    def register(check):
-        CLAIMS.append(Claim(text, check, algorithms or ALL))
-        return check
-
-    return register
 
 
 # --- helpers -----------------------------------------------------------------
@@ -107,10 +83,6 @@ def wait_unused(name: str) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"{users(name)} users are left")
-
-
-def near(value: float, wanted: float, by: float) -> None:
-    assert abs(value - wanted) <= by, f"{value}, not {wanted} +- {by}"
 
 
 @contextlib.contextmanager
@@ -188,6 +160,55 @@ def check_busy_flow(name):
         reload(name)
 
 
+@claim("delete_module() of a module in use fails with EWOULDBLOCK, and works when it is free")
+def check_refusal(name):
+    with pair() as (client, _):
+        net.set_algorithm(client, name)
+        assert refusal(lambda: delete_module(f"tcp_{name}")) == errno.EWOULDBLOCK
+    delete_module(f"tcp_{name}")
+    assert not is_listed(name)
+    load(name)
+
+
+def delete_module(module: str) -> None:
+    """Unload as rmmod does, for the error number."""
+    if net.LIBC.syscall(SYS_DELETE_MODULE, module.encode(), os.O_NONBLOCK):
+        raise OSError(ctypes.get_errno(), module)
+
+
+@claim("selected right after socket(), it holds the module, connects and is kept")
+def check_fresh_socket(name):
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+        net.set_algorithm(client, name)
+        assert net.algorithm_of(client) == name and users(name) == 1
+        client.connect(listener.getsockname())
+        server, _ = listener.accept()
+        assert net.algorithm_of(client) == name and net.algorithm_of(server) == "cubic"
+        client.sendall(b"up")
+        assert server.recv(2) == b"up"
+        net.abort(server)
+    wait_unused(name)
+
+
+@claim("selected on a listening socket, what it accepts inherits it, until it selects another")
+def check_listener(name):
+    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as open_now:
+        net.set_algorithm(listener, name)
+        children = []
+        for wanted in (name, "reno"):
+            net.set_algorithm(listener, wanted)
+            client = socket.create_connection(listener.getsockname())
+            open_now.callback(net.abort, client)
+            children.append(listener.accept()[0])
+            open_now.callback(net.abort, children[-1])
+            assert net.algorithm_of(children[-1]) == wanted
+            assert net.algorithm_of(client) == "cubic"
+        assert [net.algorithm_of(child) for child in children] == [name, "reno"]
+        assert users(name) == 1
+        assert_busy(name)
+    assert users(name) == 0
+
+
 @claim("cannot be unloaded while it is the system's default")
 def check_busy_default(name):
     path = "/proc/sys/net/ipv4/tcp_congestion_control"
@@ -208,6 +229,28 @@ def check_setsockopt(name):
             net.set_algorithm(client, wanted)
             assert net.algorithm_of(client) == wanted
         assert net.algorithm_of(server) == "cubic", "only one end was asked to change"
+
+
+@claim("is loaded by the kernel when the sysctl or a socket names it")
+def check_autoload(name):
+    helper, kernels_helper = File("/run/modprobe"), "/proc/sys/kernel/modprobe"
+    helper.write_text('#!/bin/sh\nexec modprobe -d /run/lab/modules "$@"\n')
+    helper.chmod(0o755)
+    path = "/proc/sys/net/ipv4/tcp_congestion_control"
+    before = {file: File(file).read_text().strip() for file in (kernels_helper, path)}
+    write_file(kernels_helper, str(helper))
+    try:
+        with pair() as (client, _):
+            for choose, where in ((write_file, path), (net.set_algorithm, client)):
+                unload(name)
+                assert not is_listed(name)
+                choose(where, name)
+                assert is_listed(name)
+                choose(where, before[path])
+    finally:
+        for file, content in before.items():
+            write_file(file, content)
+    reload(name)
 
 
 @claim("the sysctl selects it for new sockets, both ends")
@@ -287,7 +330,7 @@ def check_restricted(name):
 # --- parameters --------------------------------------------------------------
 
 
-@claim("has the documented parameters with the documented defaults")
+@claim("has the documented parameters with the documented defaults", *PARAMETERS)
 def check_defaults(name):
     reload(name)
     folder = File(f"/sys/module/tcp_{name}/parameters")
@@ -297,7 +340,10 @@ def check_defaults(name):
         assert path.stat().st_mode & 0o777 == 0o644, "only root may change it"
 
 
-@claim("takes every value in a parameter's range and refuses the others, keeping the value")
+@claim(
+    "takes every value in a parameter's range and refuses the others, keeping the value",
+    *PARAMETERS,
+)
 def check_ranges(name):
     for key, (smallest, default, largest) in PARAMETERS[name].items():
         path = f"/sys/module/tcp_{name}/parameters/{key}"
@@ -311,7 +357,7 @@ def check_ranges(name):
         write_file(path, default)
 
 
-@claim("is loaded with a parameter in range, and not at all with one out of range")
+@claim("is loaded with a parameter in range, and not at all with one out of range", *PARAMETERS)
 def check_load_parameters(name):
     unload(name)
     for key, (smallest, _, largest) in PARAMETERS[name].items():
@@ -432,7 +478,7 @@ def lose_tail(flow: Flow) -> tuple:
     return before, after
 
 
-@claim("a random loss at a tail, repaired by a probe, is random, the first one as well")
+@claim("a random loss at a tail, repaired by a probe, is random, the first one as well", *PUBLISHED)
 def check_tail(name):
     for mark in (False, True):
         with bursts(name) as (path, flow):
@@ -461,7 +507,7 @@ def mark_last(path: Path, flow: Flow) -> tuple:
     return before, after
 
 
-@claim("a CE mark on the last ACK: half (jtcp, veno03), what the bursts need (tabe)")
+@claim("a CE mark on the last ACK: half (jtcp, veno03), what the bursts need (tabe)", *PUBLISHED)
 def check_mark_last(name):
     with bursts(name) as (path, flow):
         before, after = mark_last(path, flow)
@@ -596,7 +642,9 @@ def check_tabe_timeout(name):
         flow.wait_for(lambda now: now.ca_state == net.OPEN)
 
 
-@claim("a timeout in a random loss's recovery: half all the same, jtcp without slow start")
+@claim(
+    "a timeout in a random loss's recovery: half all the same, jtcp without slow start", *PUBLISHED
+)
 def check_late_timeout(name):
     with Path(), steady(name, LIGHT_S if name == "jtcp" else 2) as flow:
         before, _ = flow.drop_one()
@@ -621,7 +669,7 @@ def check_tabe_late_timeout(name):
         flow.wait_for(lambda now: now.ca_state == net.OPEN)
 
 
-@claim("a timeout that was none, but a delay, is undone")
+@claim("a timeout that was none, but a delay, is undone", *PUBLISHED)
 def check_undo(name):
     with Path() as path, steady(name) as flow:
         path.set_delay(600)
@@ -646,14 +694,14 @@ def growth(flow: Flow, duration_s: float) -> tuple[int, float]:
     return now.cwnd_pkts - first.cwnd_pkts, round_trips
 
 
-@claim("without a queue the window grows by one packet in a round trip")
+@claim("without a queue the window grows by one packet in a round trip", *PUBLISHED)
 def check_growth(name):
     with Path(), steady(name, 0.5) as flow:
         grown, round_trips = growth(flow, 2)
         near(grown, round_trips, 2)
 
 
-@claim("with a queue it grows by one in two round trips (veno03) or one (the others)")
+@claim("with a queue it grows by one in two round trips (veno03) or one (the others)", *PUBLISHED)
 def check_queue_growth(name):
     with Path(SLOW_MBPS, queue_pkts=300), steady(name, 3) as flow:
         grown, round_trips = growth(flow, 4)
@@ -672,7 +720,9 @@ def app_limited_windows(name: str) -> list[int]:
     return windows
 
 
-@claim("a flow that the application limits does not grow beyond what it uses, just as Reno")
+@claim(
+    "a flow that the application limits does not grow beyond what it uses, just as Reno", *PUBLISHED
+)
 def check_app_limited(name):
     windows = app_limited_windows(name)
     assert max(windows[:60]) == 10, "beyond the initial window"
@@ -680,7 +730,7 @@ def check_app_limited(name):
     assert windows == app_limited_windows("reno")
 
 
-@claim("an idle flow keeps no larger window, and the pause is not taken for congestion")
+@claim("an idle flow keeps no larger window, and the pause is not taken for congestion", *PUBLISHED)
 def check_idle(name):
     with Path() as path, steady(name) as flow:
         path.sysctl("a", "tcp_slow_start_after_idle", 0)
@@ -726,6 +776,54 @@ def check_reverse(name):
 # --- what can be seen --------------------------------------------------------
 
 
+@contextlib.contextmanager
+def verdicts(name: str):
+    """Within the block the module tells its verdicts; gives a function that returns them."""
+    events = File("/sys/kernel/tracing")
+    if not (events / "events").is_dir():
+        run_cmd("mount", "-t", "tracefs", "none", str(events))
+    enable = events / f"events/{name}/tcp_verdict/enable"
+
+    def told() -> list[dict[str, str]]:
+        lines = (events / "trace").read_text().splitlines()
+        return [dict(re.findall(r"(\w+)=(\S+)", line)) for line in lines if line[0] != "#"]
+
+    (events / "trace").write_text("")
+    enable.write_text("1")
+    try:
+        yield told
+    finally:
+        enable.write_text("0")
+        (events / "trace").write_text("")
+
+
+@claim("tells each verdict once, with its occasion and the window it was about", *CLASSIFIERS)
+def check_verdicts(name):
+    with verdicts(name) as told, Path(), steady(name, LIGHT_S) as flow:
+        assert not told(), "of reno's loss"
+        before, _ = flow.drop_one()
+        flow.wait_for(lambda now: now.ca_state == net.OPEN)
+        assert len(told()) == 1
+        (fast,) = told()
+        assert (fast["verdict"], fast["at"]) == ("random", "fast_retransmit"), fast
+        near(int(fast["cwnd_pkts"]), before.cwnd_pkts, 1)
+        flight = (int(fast["snd_nxt"]) - int(fast["snd_una"])) % 2**32
+        near(flight / before.mss_bytes, before.cwnd_pkts, 4)
+        time.sleep(1)
+        timeout(flow)
+        assert [one["at"] for one in told()] == ["fast_retransmit", "timeout"], told()
+    with verdicts(name) as told, bursts(name) as (path, flow):
+        mark_last(path, flow)
+        assert not told(), f"a mark is no verdict: {told()}"
+        lose_tail(flow)
+        assert [(one["verdict"], one["at"]) for one in told()] == [("random", "probe")], told()
+    with Path(SLOW_MBPS, queue_pkts=40), verdicts(name) as told, Flow(name) as flow:
+        drops = queue_drops(flow, 20)
+        found = [one for one in told() if one["at"] == "fast_retransmit"]
+        near(len(found), len(drops), 1)  # one may have been under way
+        assert {one["verdict"] for one in found} == {"congestion"}
+
+
 def ss_numbers() -> dict[str, float]:
     """Return what ss prints of the only flow in a: bit/s, ms."""
     with inside("a"):
@@ -736,7 +834,7 @@ def ss_numbers() -> dict[str, float]:
     return {"bw_bps": float(block[1]) * scale, "mrtt_ms": float(block[3])}
 
 
-@claim("ss -ti shows the base round trip time, and tabe's bandwidth, near the path's")
+@claim("ss -ti shows the base round trip time, and the bandwidth if measured, near the path's")
 def check_ss(name):
     with Path(SLOW_MBPS, queue_pkts=40) as path, Flow(name) as flow:
         time.sleep(10)
@@ -744,7 +842,7 @@ def check_ss(name):
         shown = ss_numbers()
         floor_ms = 2 * path.delay_ms
         assert floor_ms <= shown["mrtt_ms"] <= floor_ms + (20 if name == "veno03" else 3), shown
-        if name == "tabe":
+        if name in ("tabe", "veno_jitter"):
             near(shown["bw_bps"], SLOW_MBPS * 1e6, 0.1 * SLOW_MBPS * 1e6)
         else:
             assert shown["bw_bps"] == 0
@@ -786,33 +884,4 @@ def check_switches(name):
         path.shape("loss", "0%")
         flow.wait_for(lambda now: now.bytes_acked > acked + 10**6)
         assert users(name) == 1
-    assert [users(other) for other in ALL] == [0, 0, 0]
-
-
-@claim("the kernel log holds no complaint at the end")
-def check_log(_name):
-    log = run_cmd("dmesg")
-    assert log.strip(), "there is no kernel log"
-    found = [line for line in log.splitlines() if re.search(KERNEL_TROUBLE, line)]
-    assert not found, "\n".join(found)
-
-
-def main(name: str) -> int:
-    failed = 0
-    for entry in CLAIMS:
-        if name not in entry.algorithms:
-            continue
-        try:
-            entry.check(name)
-            print(f"ok - {entry.text}", flush=True)
-        except Exception:
-            failed += 1
-            print(f"not ok - {entry.text}", flush=True)
-            print("# " + traceback.format_exc().replace("\n", "\n# "), flush=True)
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    # who goes first of several that wake at one instant must not hang on what ran before
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
-    sys.exit(main(sys.argv[1]))
+    assert not any(users(other) for other in ALL)

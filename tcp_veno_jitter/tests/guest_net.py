@@ -70,6 +70,19 @@ def _setns(fd: int) -> None:
         raise OSError(ctypes.get_errno(), "setns")
 
 
+def leave_namespace() -> int:
+    """Put this thread in a new network namespace; return what leads back to the old one."""
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    if LIBC.unshare(CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "unshare")
+    return home
+
+
+def return_to_namespace(home: int) -> None:
+    _setns(home)
+    os.close(home)
+
+
 class Path:
     """The network above, in four namespaces that go with it. SYSCTLS: of a and b, net.ipv4."""
 
@@ -149,6 +162,7 @@ class Info:
     """What TCP_INFO tells of a socket."""
 
     ca_state: int
+    backoffs: int
     options: int
     mss_bytes: int
     sacked_pkts: int
@@ -168,11 +182,19 @@ def info_of(sock: socket.socket) -> Info:
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
     v = TCP_INFO.unpack(raw)
     return Info(
-        ca_state=v[1], options=v[5], mss_bytes=v[10], sacked_pkts=v[13], lost_pkts=v[14],
-        srtt_us=v[23], ssthresh_pkts=v[25], cwnd_pkts=v[26], retransmits=v[31],
+        ca_state=v[1], backoffs=v[4], options=v[5], mss_bytes=v[10], sacked_pkts=v[13],
+        lost_pkts=v[14], srtt_us=v[23], ssthresh_pkts=v[25], cwnd_pkts=v[26], retransmits=v[31],
         bytes_acked=v[34], min_rtt_us=v[39], delivered_pkts=v[46], delivered_ce_pkts=v[47],
         next_byte=v[48] - v[49],
     )  # fmt: skip
+
+
+def cc_info_of(sock: socket.socket) -> dict[str, float]:
+    """Return the numbers that the algorithm gives, by their meaning here."""
+    raw = sock.getsockopt(socket.IPPROTO_TCP, TCP_CC_INFO, CC_INFO.size)
+    low, high, min_rtt_us, ratio, backlog = CC_INFO.unpack(raw)
+    return {"bw_bps": (high << 32 | low) * 8, "base_rtt_us": min_rtt_us,
+            "ratio_pct": ratio / GAIN_ONE, "backlog_pkts": backlog / GAIN_ONE}  # fmt: skip
 
 
 def set_algorithm(sock: socket.socket, name: str) -> None:
@@ -259,11 +281,7 @@ class Flow:
         return info_of(self.sock)
 
     def cc_info(self) -> dict[str, float]:
-        """Return the numbers that the algorithm gives, by their meaning here."""
-        raw = self.sock.getsockopt(socket.IPPROTO_TCP, TCP_CC_INFO, CC_INFO.size)
-        low, high, min_rtt_us, ratio, backlog = CC_INFO.unpack(raw)
-        return {"bw_bps": (high << 32 | low) * 8, "base_rtt_us": min_rtt_us,
-                "ratio_pct": ratio / GAIN_ONE, "backlog_pkts": backlog / GAIN_ONE}  # fmt: skip
+        return cc_info_of(self.sock)
 
     def samples(self, duration_s: float, step_s: float = 0.001):
         """Yield (previous, current) state of the socket every STEP_S of virtual time."""

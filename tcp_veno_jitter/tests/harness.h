@@ -32,6 +32,7 @@ extern const struct test jitter_ratio_tests[];
 extern const struct test veno_backlog_tests[];
 extern const struct test tabe_tests[];
 extern const struct test peer_clock_tests[];
+extern const struct test forward_queue_tests[];
 
 /* Same numbers on every run. */
 void random_seed(u64 seed);

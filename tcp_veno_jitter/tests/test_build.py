@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The modules build without a warning for every kernel whose headers are installed."""
+"""The modules build without a warning for every kernel that there is a build tree of.
 
+Those are the installed headers packages, and what `testbed/setup trees` prepares: clang for each
+of them, and the newest kernel of Debian's unstable suite.
+"""
+
+import os
 import re
 import shutil
 import subprocess
@@ -17,7 +22,20 @@ SOURCES = sorted(
     path for pattern in ("*.c", "*.h") for path in FOLDER.rglob(pattern) if path.is_file()
 )
 HEADERS_CURE = "no kernel headers: apt-get install linux-headers-amd64"
-PLACES = ("lib/modules/*/build", "usr/src/linux-headers-*")
+INSTALLED = ("lib/modules/*/build", "usr/src/linux-headers-*")
+
+
+@cache
+def lab_paths() -> dict[str, Path]:
+    """Return where the testbed keeps things, as its setup names them."""
+    said = subprocess.run([SETUP, "paths"], capture_output=True, text=True).stdout
+    return {name: Path(path) for name, path in (line.split("=", 1) for line in said.splitlines())}
+
+
+TREES = lab_paths()["cache"] / "trees"
+PREPARED = ("stable/clang", "lab/clang", "newest/gcc", "newest/clang")
+# Headers of the newest kernel take the newest sparse only.
+SPARSE = shutil.which(TREES / "sparse" / "source" / "sparse") or shutil.which("sparse")
 
 
 @dataclass(frozen=True)
@@ -41,7 +59,7 @@ def kernel_release(tree: Path) -> str:
 
 def header_trees() -> list[Path]:
     """Return every installed build tree once, however many names it has."""
-    found = {path.resolve() for place in PLACES for path in Path("/").glob(place)}
+    found = {path.resolve() for place in INSTALLED for path in Path("/").glob(place)}
     return sorted(tree for tree in found if (tree / "Makefile").exists() and kernel_release(tree))
 
 
@@ -56,7 +74,7 @@ def folder_state() -> dict[Path, int]:
 
 def make(tree: Path, out: Path, *arguments: str) -> Built:
     done = subprocess.run(
-        ["make", "-C", FOLDER, f"KDIR={tree}", f"OUT={out}", *arguments],
+        ["make", f"-j{os.cpu_count()}", "-C", FOLDER, f"KDIR={tree}", f"OUT={out}", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     return Built(tree, done.returncode, done.stdout, out)
@@ -70,16 +88,27 @@ def modinfo(module: Path, field: str) -> str:
 
 
 def tree_params() -> list:
-    skip = pytest.mark.skip(reason=HEADERS_CURE)
-    return [pytest.param(tree, id=tree.name) for tree in header_trees()] or [
-        pytest.param(None, id="headers", marks=skip)
+    """Return every build tree as a test's parameter; one that should be there and is not skips."""
+    installed = [pytest.param(tree, id=tree.name) for tree in header_trees()]
+    prepared = [
+        pytest.param(
+            TREES / name,
+            id=name.replace("/", "-"),
+            marks=pytest.mark.skipif(
+                not (TREES / name / "complete").exists(), reason="testbed/setup trees made none"
+            ),
+        )
+        for name in PREPARED
     ]
+    none = pytest.param(None, id="installed", marks=pytest.mark.skip(reason=HEADERS_CURE))
+    return (installed or [none]) + prepared
 
 
 @pytest.fixture(scope="module", params=tree_params())
 def built(request, tmp_path_factory) -> Built:
-    """All modules, built with W=1 for one kernel."""
-    return make(request.param, tmp_path_factory.mktemp("modules"), "W=1")
+    """All modules, built with W=1 for one kernel, and read by sparse."""
+    check = ["C=2", f"CHECK={SPARSE}"] if SPARSE else []
+    return make(request.param, tmp_path_factory.mktemp("modules"), "W=1", *check)
 
 
 def test_there_are_modules():
@@ -88,10 +117,27 @@ def test_there_are_modules():
 
 
 def test_builds_without_a_warning(built):
-    """W=1 has nothing to say."""
+    """The kernel's compiler (W=1) and sparse have nothing to say."""
     assert built.status == 0, built.output
     assert not built.complaints(), built.output
     assert "CC [M]" in built.output, "nothing was compiled"
+
+
+@pytest.mark.skipif(not SPARSE, reason="no sparse: apt-get install sparse")
+@pytest.mark.parametrize("name", MODULES)
+def test_sparse_reads_every_module(built, name):
+    """What sparse does not complain of, it has read."""
+    assert re.search(rf"CHECK .*\b{name}\.c$", built.output, re.MULTILINE), built.output
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_is_of_the_kernels_compiler(built, name):
+    """A kernel built with clang gets modules built with clang, and one of gcc gets them of gcc."""
+    config = (built.tree / "include" / "config" / "auto.conf").read_text()
+    comment = subprocess.run(
+        ["readelf", "-p", ".comment", built.out / f"{name}.ko"], capture_output=True, text=True
+    ).stdout
+    assert ("clang" in comment) == ("CONFIG_CC_IS_CLANG=y" in config), comment
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -104,6 +150,7 @@ def test_module_says_what_it_is(built, name):
     assert modinfo(module, "license") == "GPL"
     assert modinfo(module, "description")
     assert modinfo(module, "srcversion")
+    assert re.fullmatch("[0-9a-f]{12}", modinfo(module, "sources"))
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -118,24 +165,11 @@ def test_every_parameter_is_described(built, name):
         assert re.search(r"\(\d+-\d+\)", text), text
 
 
-@pytest.mark.skipif(not shutil.which("sparse"), reason="no sparse: apt-get install sparse")
-@pytest.mark.parametrize("tree", tree_params())
-def test_sparse_finds_nothing(tree, tmp_path):
-    """Sparse (C=2) reads every source file and has nothing to say about ours."""
-    checked = make(tree, tmp_path, "C=2")
-    assert checked.status == 0, checked.output
-    for name in MODULES:
-        assert re.search(rf"CHECK .*/{name}\.c$", checked.output, re.MULTILINE), checked.output
-    assert not checked.complaints(), checked.output
-
-
 @cache
 def checkpatch() -> Path | None:
-    """Return the kernel's style checker: of a header tree, or of the lab kernel's source."""
-    said = subprocess.run([SETUP, "paths"], capture_output=True, text=True).stdout
-    lab = re.search(r"^kernel=(.+)$", said, re.MULTILINE)
-    trees = [*header_trees(), *([Path(lab[1]) / "source"] if lab else [])]
-    scripts = (tree / "scripts" / "checkpatch.pl" for tree in trees)
+    """Return the kernel's style checker, the newest that there is."""
+    sources = [TREES / "newest" / "source", lab_paths()["kernel"] / "source", *header_trees()]
+    scripts = (tree / "scripts" / "checkpatch.pl" for tree in sources)
     return next((script for script in scripts if script.exists()), None)
 
 

@@ -218,6 +218,33 @@ static void test_early_idle(void)
 	EXPECT(pc.tick_us == 1000, "tick %u", pc.tick_us);
 }
 
+/* A receiver may stop its clock, or slow it down, to hide a queue. */
+static void test_lagging_clock(void)
+{
+	static const double ticks_us[] = { 1e12, 1250 };
+	struct peer_clock pc;
+	u32 i, n, before;
+	struct peer p;
+
+	for (i = 0; i < 2; i++) {
+		pc = (struct peer_clock){ 0 };
+		p = (struct peer){ .tick_us = 1000 };
+		for (n = 0; n < 500; n++)
+			peer_ack(&pc, &p, 10000);
+		EXPECT(pc.tick_us == 1000, "tick %u", pc.tick_us);
+		before = peer_ticks(&p);
+		p.tick_us = ticks_us[i];
+		p.first_ticks += before - peer_ticks(&p);
+		/* 0.5 s and 1/64 are hidden by then: of 8.1 s a fifth */
+		for (n = 0; n < 320; n++)
+			peer_ack(&pc, &p, 10000);
+		for (; n < 30000; n++) {
+			peer_ack(&pc, &p, 10000);
+			EXPECT(!pc.tick_us, "believed after %u0 ms", n);
+		}
+	}
+}
+
 const struct test peer_clock_tests[] = {
 	{ test_known_ticks, "peer clock: known ticks, jitter, +-200 ppm" },
 	{ test_wrap, "peer clock: time stamps wrap" },
@@ -225,6 +252,7 @@ const struct test peer_clock_tests[] = {
 	{ test_wrong_guess_mended, "peer clock: a wrong first guess is mended" },
 	{ test_unknown_ticks, "peer clock: other ticks are not known" },
 	{ test_still_clock, "peer clock: a clock that stands is not known" },
+	{ test_lagging_clock, "peer clock: one that stops or slows down is found out" },
 	{ test_reordered, "peer clock: older time stamps are ignored" },
 	{ test_idle, "peer clock: three hours of silence" },
 	{ test_early_idle, "peer clock: silence before the first look" },

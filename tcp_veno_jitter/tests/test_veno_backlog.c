@@ -71,10 +71,31 @@ static void test_known_queue(void)
 	}
 }
 
+/* The comparison is the estimate's, but for what that rounds away. */
+static void test_reaches(void)
+{
+	u32 i, cwnd_pkts, queue_us, base_us, n_pkts;
+	double backlog;
+
+	for (i = 0; i < 100000; i++) {
+		cwnd_pkts = random_log(20) + 1;
+		base_us = random_log(24) + 1;
+		queue_us = random_log(24);
+		n_pkts = random_log(12);
+		backlog = (double)cwnd_pkts * queue_us /
+			  ((double)base_us + queue_us);
+		EXPECT(veno_backlog_reaches(cwnd_pkts, queue_us,
+					    base_us + queue_us, n_pkts) ==
+		       (backlog >= n_pkts),
+		       "%f packets, asked for %u", backlog, n_pkts);
+	}
+}
+
 const struct test veno_backlog_tests[] = {
 	{ test_random, "backlog: random windows and RTTs" },
 	{ test_corners, "backlog: largest values do not overflow" },
 	{ test_no_backlog, "backlog: 0 where nothing is known or queued" },
 	{ test_known_queue, "backlog: counts the packets of a known queue" },
+	{ test_reaches, "backlog: reaches n packets without a division" },
 	{ NULL, NULL },
 };

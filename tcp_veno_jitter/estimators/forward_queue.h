@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Forward queue: how long the newest packet waited on the way there.
+ *
+ * Paper: E. H.-K. Wu, M.-Z. Chen, JTCP, IEEE JSAC 22(4), 2004: the jitter
+ *
+ *   D(i,n) = (R_n - R_i) - (S_n - S_i)
+ *
+ * between two packets needs no synchronised clocks. With i the packet that met
+ * the emptiest queue so far, D(i,n) is the queueing delay of packet n, without
+ * anything that happens to the ACKs:
+ *
+ *   D = (R_n - S_n) - base,   base = smallest R - S
+ *   q = min(RTT - min RTT, D + tick)
+ *
+ *   symbol   field          unit
+ *   S, R     arguments      us; sender's, receiver's clock; both wrap
+ *   base     base_us        us, the clocks' offset included, wraps
+ *   tick     tick_us        us, resolution of R
+ *   q        returned       us
+ *
+ * The round trip bounds it: the queue there is at most the queue there and
+ * back. RTT is read from our own clock in microseconds, so the receiver's tick
+ * decides nothing by its rounding; it only limits how much of a delay of the
+ * ACKs can be taken out. For the same reason a skew of the receiver's clock is
+ * followed, not computed: whenever the round trip is at its smallest, to half a
+ * tick, both queues are empty; an R - S that is more than a tick above its base
+ * then has a new one. A reading of R is early by less than a tick, so the base
+ * is never late, and q is never less than the queue there by rounding.
+ */
+#ifndef ESTIMATORS_FORWARD_QUEUE_H
+#define ESTIMATORS_FORWARD_QUEUE_H
+
+#include "types.h"
+
+/**
+ * struct forward_queue - state of one path; all zero is the initial state
+ * @base_us: R - S of a packet that met an empty queue (us), wraps
+ * @anchored: @base_us is valid
+ */
+struct forward_queue {
+	u32 base_us;
+	u8 anchored:1;
+};
+
+/**
+ * forward_queue_restart() - the receiver's clock is not what it was
+ * @fq: state
+ */
+static inline void forward_queue_restart(struct forward_queue *fq)
+{
+	fq->anchored = 0;
+}
+
+/**
+ * forward_queue_update() - queueing delay of the newest packet
+ * @fq: state
+ * @transit_us: R - S of that packet (us), wraps
+ * @above_us: RTT - min RTT of that packet (us)
+ * @tick_us: resolution of R (us), at least 1
+ *
+ * The first packet's queue is taken to be the one of the round trip: a clock
+ * that becomes known while the queue is full must not call it empty.
+ *
+ * Return: q (us), at most @above_us.
+ */
+static inline u32 forward_queue_update(struct forward_queue *fq,
+				       u32 transit_us, u32 above_us,
+				       u32 tick_us)
+{
+	s32 waited_us = transit_us - fq->base_us;
+
+	if (!fq->anchored) {
+		fq->anchored = 1;
+		fq->base_us = transit_us - above_us;
+		return above_us;
+	}
+	if (waited_us < 0) {
+		fq->base_us = transit_us;
+		waited_us = 0;
+	} else if (above_us <= tick_us / 2 && waited_us > (s32)tick_us) {
+		fq->base_us = transit_us - tick_us;
+		waited_us = tick_us;
+	}
+	return above_us < waited_us + tick_us ? above_us : waited_us + tick_us;
+}
+
+#endif /* ESTIMATORS_FORWARD_QUEUE_H */

@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each decision of the modules, packet by packet, against a peer that a script drives."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+
+import guest_net as net
+from guest_claims import ALL, PUBLISHED, claim, near
+from guest_net import Info
+from guest_peer import Clock, Link, Peer, Segment, Wire
+
+FAST_MBPS, SLOW_MBPS = 1000, 10  # a bottleneck that a flow never, always fills
+FIRST_LOSS = 60  # in slow start, w about 60
+WRAP_S = 1.0  # TSval wraps before the loss that counts
+STEADY_S = 1.0
+WINDOW_PKTS = 48  # where the receiver's window stops growth
+INFINITE_SSTHRESH = 2**31 - 1
+TFO_CLIENT, TFO_NO_COOKIE = 0x1, 0x4
+SYN_BYTES = 1000
+INITIAL_WINDOW_PKTS = 10
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """A kind of receiver, of path or of sender that must not change what is decided."""
+
+    text: str
+    algorithms: tuple[str, ...] = ALL
+    clock: Callable[[], Clock] = Clock
+    link: dict = field(default_factory=dict)
+    peer: dict = field(default_factory=dict)  # attributes
+    wire: dict = field(default_factory=dict)
+
+
+def every_other() -> Callable[[], bool]:
+    yes = [False]
+
+    def turn() -> bool:
+        yes[0] = not yes[0]
+        return yes[0]
+
+    return turn
+
+
+RECEIVERS = (
+    Receiver("as usual"),
+    *(
+        Receiver(f"tick of {tick_us} us, {skew_ppm:+} ppm, {'wrapping' if wrap_s else 'whole'}",
+                 clock=partial(Clock, tick_us, skew_ppm, wrap_s))
+        for tick_us in (1, 1000, 4000, 10_000)
+        for skew_ppm, wrap_s in ((200, WRAP_S), (-200, None))
+    ),
+    Receiver("no time stamps", wire={"tcp_timestamps": 0}),
+    # veno_jitter takes such an ACK's bytes for lost, so that its bandwidth is half the true one
+    Receiver("every other ACK has no time stamp", PUBLISHED,
+             peer={"stamps": every_other()}),
+    Receiver("delayed ACKs", peer={"ack_every": 2}),
+    Receiver("stretched ACKs, of 8", peer={"ack_every": 8, "flush_us": 300}),
+    Receiver("stretched ACKs, of 32", peer={"ack_every": 32, "flush_us": 300}),
+    Receiver("compressed SACKs", peer={"ack_every": 2, "sack_every": 10}),
+    Receiver("ACKs in batches 5 ms apart", link={"batch_us": 5000}),
+    Receiver("segmentation offload", wire={"offload": True}),
+)  # fmt: skip
+ECN = Receiver("ECN", wire={"tcp_ecn": 1})
+
+
+@contextlib.contextmanager
+def started(name: str, receiver: Receiver = RECEIVERS[0], rate_mbps=FAST_MBPS, queue_pkts=20):
+    """A flow of NAME in congestion avoidance.
+
+    Reno takes it there by a loss on the way up, so that every algorithm starts alike.
+    """
+    link = Link(rate_mbps=rate_mbps, queue_pkts=queue_pkts, **receiver.link)
+    with Wire(link, **receiver.wire) as wire:
+        peer = Peer(wire, "reno", clock=receiver.clock())
+        for key, value in receiver.peer.items():
+            setattr(peer, key, value)
+        peer.connect()
+        peer.lose = lambda segment: segment.nth == FIRST_LOSS
+        peer.wait_for(lambda now: now.ca_state == net.RECOVERY)
+        peer.wait_for(lambda now: now.ca_state == net.OPEN)
+        net.set_algorithm(peer.sock, name)
+        yield peer
+
+
+@contextlib.contextmanager
+def quiet(name: str, receiver: Receiver = RECEIVERS[0]):
+    """A flow of NAME whose window stands still, on a path without a queue."""
+    mbps = SLOW_MBPS if name == "veno_jitter" else FAST_MBPS
+    with started(name, receiver, mbps, queue_pkts=100) as peer:
+        if name == "veno_jitter":  # leaves its first slow start when it sees a queue
+            peer.wait_for(lambda now: now.ssthresh_pkts < INFINITE_SSTHRESH)
+            peer.wire.run(0.2)
+            peer.wire.link.rate_mbps = FAST_MBPS
+        peer.window_pkts = WINDOW_PKTS
+        peer.wire.run(STEADY_S)
+        peer.retransmits = 0
+        yield peer
+
+
+@contextlib.contextmanager
+def congested(name: str, receiver: Receiver = RECEIVERS[0]):
+    """A flow of NAME whose path has just become half as fast, so that a queue stands."""
+    with started(name, receiver, 2 * SLOW_MBPS, queue_pkts=40) as peer:
+        peer.wire.run(STEADY_S)
+        peer.wire.link.rate_mbps, peer.wire.link.queue_pkts = SLOW_MBPS, 1000
+        peer.wire.run(0.1 if name == "veno_jitter" else 0.06)
+        yield peer
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The states before the loss was seen, at the start and after the end of the reaction."""
+
+    before: Info
+    now: Info
+    after: Info
+    measured_pkts: float  # what the flow's own estimate said, at the start, that the path holds
+
+    @classmethod
+    def wait(cls, peer: Peer) -> "Answer":
+        before, now = peer.wait_for(lambda now: now.ca_state >= net.CWR)
+        bytes_per_s = net.cc_info_of(peer.sock)["bw_bps"] / 8
+        _, after = peer.wait_for(lambda now: now.ca_state == net.OPEN)
+        measured = bytes_per_s * now.min_rtt_us / 1e6 / now.mss_bytes
+        return cls(before, now, after, measured)
+
+
+def lose_next(peer: Peer, count: int = 1, apart: int = 1) -> Answer:
+    """Lose COUNT segments once."""
+    mss = peer.info().mss_bytes
+    left = [peer.sent_end + apart * i * mss for i in range(count)]
+
+    def lose(segment: Segment) -> bool:
+        hit = [start for start in left if segment.start <= start < segment.end]
+        for start in hit:
+            left.remove(start)
+        return bool(hit)
+
+    peer.lose = lose
+    answer = Answer.wait(peer)
+    assert not left
+    return answer
+
+
+# --- a random loss -----------------------------------------------------------
+
+# smallest and largest threshold after a random loss
+KEPT = {
+    "jtcp": lambda w: (w, w),
+    "veno03": lambda w: (w * 80 // 100, w * 80 // 100),
+    "tabe": lambda w: (min(w, WINDOW_PKTS) * 3 // 4, w),  # what was measured
+    "veno_jitter": lambda w: (w, w),
+}
+
+
+def check_random(name, receiver):
+    with quiet(name, receiver) as peer:
+        answer = lose_next(peer)
+        low, high = KEPT[name](answer.before.cwnd_pkts)
+        assert low <= answer.now.ssthresh_pkts <= high, answer
+        assert answer.after.cwnd_pkts == answer.now.ssthresh_pkts, answer
+        assert peer.retransmits == 1
+
+
+for receiver in RECEIVERS:
+    claim(
+        f"a random loss is known and repaired by one packet: {receiver.text}", *receiver.algorithms
+    )(partial(check_random, receiver=receiver))
+
+
+# --- congestion --------------------------------------------------------------
+
+
+def assert_reduced(name: str, answer: Answer) -> None:
+    threshold_pkts, w = answer.now.ssthresh_pkts, answer.before.cwnd_pkts
+    if name in ("jtcp", "veno03"):
+        assert threshold_pkts == w // 2, answer
+    else:
+        near(threshold_pkts, answer.measured_pkts, 2)
+    assert answer.after.cwnd_pkts == threshold_pkts < w, answer
+
+
+def check_congestion(name, receiver):
+    with congested(name, receiver) as peer:
+        assert_reduced(name, lose_next(peer))
+
+
+# veno_jitter goes by how full the queue can be: testbed/scenarios/veno-accuracy.toml judges that
+for receiver in RECEIVERS:
+    claim(f"a loss while a queue stands is congestion: {receiver.text}", *PUBLISHED)(
+        partial(check_congestion, receiver=receiver)
+    )
+
+
+@claim("a drop of a queue that the flow itself has filled is congestion", "jtcp", "veno03", "tabe")
+def check_overflow(name):
+    with started(name, rate_mbps=SLOW_MBPS) as peer:
+        for _ in range(2):
+            drops = peer.wire.link.drops
+            peer.wire.wait(lambda: peer.wire.link.drops > drops)  # noqa: B023
+            answer = Answer.wait(peer)
+            assert_reduced(name, answer)
+            if name == "tabe":
+                near(answer.now.ssthresh_pkts, peer.wire.link.bdp_pkts(), 3)
+
+
+@claim("four losses in one round trip are answered once", *PUBLISHED)
+def check_once(name):
+    with congested(name) as peer:
+        thresholds = [peer.info().ssthresh_pkts]
+        peer.seen = lambda info: thresholds.append(info.ssthresh_pkts)
+        answer = lose_next(peer, count=4, apart=5)
+        assert_reduced(name, answer)
+        changes = [b for a, b in pairwise(thresholds) if a != b]
+        assert len(changes) <= 1 and thresholds[-1] == answer.now.ssthresh_pkts, changes
+
+
+# --- ECN ---------------------------------------------------------------------
+
+
+@claim("marks without a queue are congestion, however many in a round trip: one reduction")
+def check_marks(name):
+    for count in (1, 10):
+        with quiet(name, ECN) as peer:
+            first = peer.count
+            peer.mark = lambda segment, first=first, n=count: first <= segment.nth < first + n
+            answer = Answer.wait(peer)
+            assert answer.after.delivered_ce_pkts >= count and not peer.retransmits
+            assert_marked(name, answer)
+            near(answer.after.cwnd_pkts, answer.now.ssthresh_pkts, 1)
+
+
+@claim("a mark beside a random loss makes it congestion")
+def check_mark_and_loss(name):
+    with quiet(name, ECN) as peer:
+        peer.window_pkts = 4000  # the answer to a mark rides on new data
+        first = peer.count
+        peer.mark = lambda segment: segment.nth < first + 10
+        answer = lose_next(peer)
+        assert peer.retransmits == 1
+        assert_marked(name, answer)
+        # the ACK that ends recovery may still echo the mark, which the core answers again
+        assert answer.after.cwnd_pkts <= answer.now.ssthresh_pkts + 1, answer
+
+
+def assert_marked(name: str, answer: Answer) -> None:
+    threshold_pkts, w = answer.now.ssthresh_pkts, answer.before.cwnd_pkts
+    if name in ("jtcp", "veno03"):
+        assert threshold_pkts == w // 2, answer
+    elif name == "veno_jitter":
+        assert threshold_pkts <= w * 85 // 100, answer
+    else:  # what was measured
+        assert w * 3 // 4 <= threshold_pkts <= w, answer
+
+
+# --- timeouts ----------------------------------------------------------------
+
+
+@claim("a timeout without a queue: half or what was measured; jtcp, veno_jitter do not start over")
+def check_timeout(name):
+    with quiet(name) as peer:
+        before, now = lose_all(peer)
+        w = before.cwnd_pkts
+        if name in ("jtcp", "veno03"):
+            assert now.ssthresh_pkts == w // 2, (before, now)
+        else:
+            near(now.ssthresh_pkts, w, w / 4)
+        if name in ("jtcp", "veno_jitter"):
+            near(now.cwnd_pkts, now.ssthresh_pkts, w / 4)
+        else:
+            assert now.cwnd_pkts == 1
+        assert_goes_on(peer)
+
+
+@claim("a timeout while a queue stands: half or what was measured, slow start from 1", *PUBLISHED)
+def check_congestion_timeout(name):
+    with congested(name) as peer:
+        before, now = lose_all(peer)
+        if name in ("jtcp", "veno03"):
+            assert now.ssthresh_pkts == before.cwnd_pkts // 2, (before, now)
+        else:
+            holds_pkts = peer.wire.link.bdp_pkts()
+            near(now.ssthresh_pkts, holds_pkts, 0.25 * holds_pkts)
+        assert now.cwnd_pkts == 1, now
+        assert_goes_on(peer)
+
+
+@claim("a timeout while a queue stands: no larger a window than before", "veno_jitter")
+def check_queue_timeout(name):
+    with congested(name) as peer:
+        before, now = lose_all(peer)
+        assert now.cwnd_pkts <= before.cwnd_pkts, (before, now)
+        assert now.ssthresh_pkts <= before.cwnd_pkts, (before, now)
+        assert_goes_on(peer)
+
+
+@claim("a second timeout in a row, without an ACK between them: slow start from 1")
+def check_second_timeout(name):
+    with quiet(name) as peer:
+        _, now = lose_all(peer)
+        _, again = peer.wait_for(lambda info: info.backoffs > now.backoffs)
+        assert again.cwnd_pkts == 1 and again.ssthresh_pkts <= now.ssthresh_pkts, (now, again)
+        assert_goes_on(peer)
+
+
+def lose_all(peer: Peer) -> tuple[Info, ...]:
+    """Lose all until a timeout; return the states around it."""
+    peer.lose = lambda _segment: True
+    return peer.wait_for(lambda now: now.ca_state == net.LOSS)
+
+
+def assert_goes_on(peer: Peer) -> None:
+    """The path is well again: all that was sent arrives, and new data."""
+    peer.lose = lambda _segment: False
+    peer.wait_for(lambda now: now.ca_state == net.OPEN)
+    sent_bytes, arrived_bytes = peer.sent_end, peer.delivered_bytes
+    peer.wire.run(0.3)
+    assert peer.next > sent_bytes and peer.delivered_bytes > arrived_bytes
+
+
+# --- undo --------------------------------------------------------------------
+
+
+def check_undo(name, receiver):
+    """A segment comes 30 ms late: the window is reduced, then the core learns of its mistake."""
+    with congested(name, receiver) as peer:
+        late = peer.count
+        # the retransmission overtakes what waits in the queue
+        peer.hold_us = lambda segment: (segment.nth == late) * 30_000 - segment.again * 20_000
+        before, now = peer.wait_for(lambda now: now.ca_state == net.RECOVERY)
+        assert now.ssthresh_pkts < before.cwnd_pkts, (before, now)
+        _, after = peer.wait_for(lambda now: now.ca_state < net.CWR)
+        near(after.cwnd_pkts, before.cwnd_pkts, 1)
+        if name != "veno_jitter":  # which goes on answering the queue itself
+            assert after.ssthresh_pkts >= before.ssthresh_pkts, (before, after)
+        assert_goes_on(peer)
+
+
+claim("a loss that was a delay is undone: seen by time stamps")(
+    partial(check_undo, receiver=Receiver("time stamps", peer={"dsack": False}))
+)
+claim("a loss that was a delay is undone: seen by DSACK")(
+    partial(check_undo, receiver=Receiver("no time stamps", wire={"tcp_timestamps": 0}))
+)
+
+
+@claim("a timeout that was a delay is undone")
+def check_undo_timeout(name):
+    with quiet(name) as peer:
+        held = peer.wire.now_us + 1_000_000
+        peer.hold_us = lambda segment: max(0, held - segment.sent_us)
+        before, now = peer.wait_for(lambda now: now.ca_state == net.LOSS)
+        assert now.cwnd_pkts < before.cwnd_pkts or name in ("jtcp", "veno_jitter")
+        _, after = peer.wait_for(lambda now: now.ca_state == net.OPEN)
+        assert after.cwnd_pkts >= before.cwnd_pkts, (before, after)
+        assert after.ssthresh_pkts >= before.ssthresh_pkts, (before, after)
+        peer.hold_us = lambda _segment: 0
+        assert_goes_on(peer)
+
+
+# --- another algorithm in mid-flow -------------------------------------------
+
+
+def into_disorder(peer: Peer) -> None:
+    late = peer.count
+    peer.hold_us = lambda segment: 2_000 if segment.nth == late else 0
+    peer.wait_for(lambda now: now.ca_state == net.DISORDER)
+
+
+def into_cwr(peer: Peer) -> None:
+    first = peer.count
+    peer.mark = lambda segment: segment.nth == first
+    peer.wait_for(lambda now: now.ca_state == net.CWR)
+
+
+def into_recovery(peer: Peer) -> None:
+    first = peer.count
+    peer.lose = lambda segment: first <= segment.nth < first + 3
+    peer.wait_for(lambda now: now.ca_state == net.RECOVERY)
+
+
+def into_loss(peer: Peer) -> None:
+    lose_all(peer)
+    peer.lose = lambda _segment: False
+
+
+STATES = (into_disorder, into_cwr, into_recovery, into_loss)
+
+
+def check_switch(name, first, second):
+    for enter in STATES:
+        with quiet(name, ECN) as peer:
+            net.set_algorithm(peer.sock, first)
+            peer.wire.run(0.1)
+            enter(peer)
+            net.set_algorithm(peer.sock, second)
+            assert net.algorithm_of(peer.sock) == second
+            assert_goes_on(peer)
+
+
+@claim("selected in Disorder, CWR, Recovery and Loss, it goes on and loses nothing")
+def check_switch_to(name):
+    check_switch(name, "cubic", name)
+
+
+@claim("left in Disorder, CWR, Recovery and Loss, the other goes on and loses nothing")
+def check_switch_from(name):
+    check_switch(name, name, "cubic")
+
+
+# --- before the connection is up ---------------------------------------------
+
+
+@claim("selected in SYN_SENT with data in the SYN, taken or not: all arrives, a loss is known")
+def check_syn_sent(name):
+    for taken in (True, False):
+        with Wire(Link(rate_mbps=FAST_MBPS), tcp_fastopen=TFO_CLIENT | TFO_NO_COOKIE) as wire:
+            peer = Peer(wire, "")
+            peer.takes_syn_data = taken
+            peer.start_connect(bytes(SYN_BYTES))
+            assert not peer.established() and net.algorithm_of(peer.sock) == "cubic"
+            net.set_algorithm(peer.sock, name)
+            wire.wait(peer.established)
+            assert net.algorithm_of(peer.sock) == name
+            wire.run(STEADY_S)
+            assert peer.delivered_bytes == SYN_BYTES
+            assert peer.count == (0 if taken else 1), "the data went twice"
+            peer.window_pkts, peer.bulk = WINDOW_PKTS, True
+            wire.run(STEADY_S)
+            answer = lose_next(peer)
+            # in slow start; a window is what was in flight, if the threshold is not known
+            assert answer.after.cwnd_pkts >= WINDOW_PKTS * 3 // 4, answer
+            assert peer.retransmits == 1
+
+
+# --- an application that sends little ----------------------------------------
+
+
+@claim("a flow that the application limits keeps a window of what it uses, at most three times")
+def check_app_limited(name):
+    with Wire(Link(rate_mbps=FAST_MBPS)) as wire:
+        peer = Peer(wire, name).connect(bulk=False)
+        for used_pkts, most_pkts in ((4, INITIAL_WINDOW_PKTS), (12, 3 * 12)):
+            for _ in range(40):
+                peer.write(used_pkts)
+                wire.run(0.05)
+                assert peer.info().cwnd_pkts <= most_pkts
+
+
+@claim("after a long pause it starts with the initial window, and a random loss is known")
+def check_idle(name):
+    with quiet(name) as peer:
+        peer.bulk = False
+        peer.wire.run(15)  # what is in the send buffer goes out first
+        first = peer.count
+        peer.write(4 * WINDOW_PKTS)
+        peer.wire.run(0.001)
+        assert 0 < peer.count - first <= INITIAL_WINDOW_PKTS
+        peer.bulk = True
+        peer.wire.run(STEADY_S)
+        answer = lose_next(peer)
+        assert answer.after.cwnd_pkts >= WINDOW_PKTS * 3 // 4, answer
+        assert peer.retransmits == 1

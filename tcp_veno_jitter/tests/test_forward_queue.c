@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Oracle: a path whose queues there and back are known, a receiver's clock with
+ * a tick, a skew and an offset that makes it wrap.
+ */
+#include <math.h>
+
+#include "estimators/forward_queue.h"
+#include "harness.h"
+
+#define BASE_THERE_US	20000
+#define BASE_BACK_US	20000
+
+/* A path and its receiver's clock. */
+struct path {
+	double tick_us;
+	double skew;
+	double offset_us;
+	double now_us;
+};
+
+/* R as peer_clock.h gives it: microseconds in steps of a tick. */
+static u32 path_read(const struct path *p, double at_us)
+{
+	double local = at_us * (1 + p->skew) + p->offset_us;
+
+	return (u32)(u64)(floor(local / p->tick_us) * p->tick_us);
+}
+
+/* Send a packet that waits this long there, and its ACK so long back. */
+static u32 path_send(struct forward_queue *fq, struct path *p, u32 there_us,
+		     u32 back_us)
+{
+	u32 sent_us = (u32)(u64)p->now_us;
+	u32 arrived_us = path_read(p, p->now_us + BASE_THERE_US + there_us);
+
+	p->now_us += 500;
+	return forward_queue_update(fq, arrived_us - sent_us, there_us + back_us,
+				    p->tick_us);
+}
+
+/* Every 2 s both queues are empty; in between they are anything. */
+static void run_path(struct path p)
+{
+	double tolerance_us = 2.5 * p.tick_us + fabs(p.skew) * 2.1e6 + 2;
+	struct forward_queue fq = { 0 };
+	u32 there_us, back_us, got_us, i;
+
+	path_send(&fq, &p, 0, 0);
+	for (i = 1; i < 400000; i++) {
+		there_us = i % 4000 ? random_log(17) : 0;
+		back_us = i % 4000 ? random_log(17) : 0;
+		got_us = path_send(&fq, &p, there_us, back_us);
+		EXPECT(got_us <= there_us + back_us, "above the round trip");
+		EXPECT(fabs((double)got_us - there_us) <= tolerance_us,
+		       "%u, is %u there and %u back", got_us, there_us,
+		       back_us);
+	}
+}
+
+static void test_clocks(void)
+{
+	const double ticks[] = { 1, 1000, 4000, 10000 };
+	const double skews[] = { 0, 0.0002, -0.0002 };
+	struct path path = { .offset_us = 0xfff00000 };
+	u32 i, j;
+
+	for (i = 0; i < 4; i++) {
+		for (j = 0; j < 3; j++) {
+			path.tick_us = ticks[i];
+			path.skew = skews[j];
+			run_path(path);
+		}
+	}
+}
+
+/* Without a queue on the way back the tick must not be seen at all. */
+static void test_tick(void)
+{
+	struct path p = { .tick_us = 1000, .offset_us = 123 };
+	struct forward_queue fq = { 0 };
+	u32 i, there_us, got_us;
+
+	for (i = 0; i < 100000; i++) {
+		there_us = i ? random_between(0, 10000) : 0;
+		got_us = path_send(&fq, &p, there_us, 0);
+		EXPECT(got_us == there_us, "%u, is %u", got_us, there_us);
+	}
+}
+
+/* A clock that becomes known late, with a full queue, hides none of it. */
+static void test_late_clock(void)
+{
+	struct path p = { .tick_us = 1000, .offset_us = 77 };
+	struct forward_queue fq = { 0 };
+	u32 i;
+
+	for (i = 0; i < 1000; i++)
+		EXPECT(path_send(&fq, &p, 60000, 0) == 60000, "hidden");
+	forward_queue_restart(&fq);
+	for (i = 0; i < 1000; i++)
+		EXPECT(path_send(&fq, &p, 60000, 0) == 60000,
+		       "hidden after a restart");
+}
+
+const struct test forward_queue_tests[] = {
+	{ test_clocks, "forward queue: ticks, skews, wraps, queues both ways" },
+	{ test_tick, "forward queue: exact to 1 us with a tick of 1 ms" },
+	{ test_late_clock, "forward queue: known late, it hides nothing" },
+	{ NULL, NULL },
+};
