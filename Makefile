@@ -6,19 +6,26 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test setup modules lab install check fmt bench-lab clean distclean help
+.PHONY: demo test test-debug test-vm matrix setup modules lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
 	@echo "make test       set up what is missing, run every test this machine can run"
+	@echo "make test-vm    run the modules on Debian's own 6.1, 6.12 and newest kernel, in QEMU"
+	@echo "make matrix     build the modules for Debian's 6.1, 6.12 and newest kernel, gcc and clang"
 	@echo
 	@echo "make setup      packages, Python environment, lab kernel"
 	@echo "make modules    build the TCP modules for this host's kernel (KDIR=...: for another)"
-	@echo "make install    build and install them (root)"
+	@echo "make install    build and install them for this kernel (root); make uninstall"
+	@echo "make dkms       install them for this kernel and each one to come (root); make undkms"
+	@echo "make deb        a Debian package that does what make dkms does, in build/"
 	@echo "make lab        build all the lab needs, run nothing"
+	@echo "make test-debug the modules' tests and the demo on a kernel with KASAN, UBSAN, lockdep and kmemleak"
 	@echo "make check      style and static checks only"
 	@echo "make fmt        format the Python code"
 	@echo "make bench-lab  virtual seconds per wall second of the lab, on one core"
+	@echo "make bench-cost what the algorithms cost for each ACK (ALGORITHMS=a,b: these;"
+	@echo "                LINES=steady: their source lines that cost most then)"
 	@echo "make clean      remove build/ (results/ and the kernel cache stay)"
 	@echo "make distclean  remove build/, results/ and the cache of kernels and environments"
 	@echo
@@ -38,11 +45,27 @@ test: setup
 	@$(MAKE) --no-print-directory -C testbed/traffic check PYTHON=$(VENV)/bin/python
 	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests testbed/tests
 
+VM_KERNELS ?= 6.1 6.12 7
+test-vm: setup
+	@VM_KERNELS='$(VM_KERNELS)' $(PYTHON) -m pytest -v -rs -p no:cacheprovider testbed/tests/test_vm.py
+
+# One line for each kernel, compiler and check.
+matrix: setup
+	@testbed/setup test
+	@$(PYTHON) -m pytest -v -rs -p no:cacheprovider tcp_veno_jitter/tests/test_{build,compat}.py
+
+# On a kernel that checks itself; not in `make test`, as that kernel takes as long to build
+# as all of it takes to run.
+test-debug: setup
+	@TEST_KERNEL=debug $(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests/test_modules.py
+	@testbed/run demo --kernel debug --algorithms veno_jitter,jtcp,veno03,tabe --seed 1 --out '$(DEMO_OUT)-debug' --resume
+
 check: setup
 	@$(VENV)/bin/ruff check --no-cache .
 	@$(VENV)/bin/ruff format --no-cache --check .
 	@if command -v shellcheck >/dev/null; then \
-		shellcheck testbed/setup testbed/run testbed/lab/guest/init .ci/run; \
+		shellcheck -x testbed/setup testbed/run testbed/lab/guest/init testbed/kernels/initrd-init \
+			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,postinst,prerm}; \
 	else echo "shellcheck: skipped, not installed"; fi
 
 fmt: setup
@@ -51,18 +74,23 @@ fmt: setup
 modules:
 	@$(MAKE) --no-print-directory -C tcp_veno_jitter all
 
-install:
-	@$(MAKE) --no-print-directory -C tcp_veno_jitter install
+install uninstall dkms undkms deb:
+	@$(MAKE) --no-print-directory -C tcp_veno_jitter $@
 
 lab: setup
-	@$(PYTHON) -c 'from lab import build; print("lab:", build.prepare().stage)'
+	@$(PYTHON) -c 'from lab.backends.virtual import VirtualBackend; print("lab:", VirtualBackend().build.stage)'
 
 bench-lab: setup
 	@$(PYTHON) -m lab.bench
+
+bench-cost: setup
+	@testbed/setup cost
+	@$(VENV)/bin/python tcp_veno_jitter/tests/cost/cost.py $(ALGORITHMS) \
+		$(if $(LINES),--lines $(LINES)) $(if $(DOCS),--docs)
 
 clean:
 	rm -rf build
 
 distclean: clean
 	cache="$$(testbed/setup paths | sed -n 's/^cache=//p')"; \
-	rm -rf results "$$cache"/kernels "$$cache"/venv-* "$$cache"/{packages,python}.log
+	rm -rf results "$$cache"/{kernels,trees,unstable} "$$cache"/venv-* "$$cache"/{packages,python}.log

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Part of ../Makefile: DKMS and the Debian package.
+
+PACKAGING := $(HERE)/packaging
+PACKAGE	:= veno-jitter
+VERSION	:= $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' $(HERE)/dkms.conf)
+# tests give DKMS folders of its own
+DKMS	?= dkms
+DKMS_SRC ?= /usr/src
+DEBDIR	?= $(HERE)/../build
+DEB	= $(DEBDIR)/$(PACKAGE)-dkms_$(VERSION)_all.deb
+MAINTAINER ?= $(or $(and $(DEBEMAIL),$(DEBFULLNAME) <$(DEBEMAIL)>),$(shell \
+	git -C $(HERE) log -1 --format='%an <%ae>' 2>/dev/null),unknown <root@localhost>)
+# the same sources make the same package
+export SOURCE_DATE_EPOCH ?= $(shell git -C $(HERE) log -1 --format=%ct 2>/dev/null || date +%s)
+
+# all that DKMS needs, as it wants it
+define copy_sources
+	rm -rf $(1)/$(PACKAGE)-$(VERSION)
+	mkdir -p $(1)/$(PACKAGE)-$(VERSION)
+	cd $(HERE) && cp -rL $(LINKS) dkms.conf $(1)/$(PACKAGE)-$(VERSION)
+endef
+
+.PHONY: dkms undkms deb check-dkms
+
+check-dkms: check-build
+	@command -v $(firstword $(DKMS)) >/dev/null || { \
+		echo "veno_jitter: no DKMS: apt install dkms" >&2; exit 2; }
+
+dkms: check-root check-dkms
+	$(DKMS) remove $(PACKAGE)/$(VERSION) --all >/dev/null 2>&1 || true
+	$(call copy_sources,$(DKMS_SRC))
+	$(DKMS) install $(PACKAGE)/$(VERSION) -k $(RELEASE) --kernelsourcedir $(KDIR)
+
+undkms: check-root
+	$(DKMS) remove $(PACKAGE)/$(VERSION) --all
+	rm -rf $(DKMS_SRC)/$(PACKAGE)-$(VERSION)
+
+deb: ROOT := $(abspath $(DEBDIR))/deb
+deb: DOC := $(ROOT)/usr/share/doc/$(PACKAGE)-dkms
+deb:
+	rm -rf $(ROOT)
+	mkdir -p $(ROOT)/DEBIAN $(DOC)/examples $(ROOT)/usr/share/man/man7
+	$(call copy_sources,$(ROOT)/usr/src)
+	cp $(PACKAGING)/examples/* $(DOC)/examples
+	cp $(PACKAGING)/copyright $(DOC)
+	gzip -9n <$(HERE)/man/tcp_veno_jitter.7 >$(ROOT)/usr/share/man/man7/tcp_veno_jitter.7.gz
+	printf '$(PACKAGE) ($(VERSION)) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- $(MAINTAINER)  %s\n' \
+		"$$(date -uRd @$(SOURCE_DATE_EPOCH))" | gzip -9n >$(DOC)/changelog.gz
+	for file in control postinst prerm; do \
+		sed 's|@PACKAGE@|$(PACKAGE)|; s|@VERSION@|$(VERSION)|; s|@MAINTAINER@|$(MAINTAINER)|' \
+			$(PACKAGING)/$$file >$(ROOT)/DEBIAN/$$file; done
+	chmod 755 $(ROOT)/DEBIAN/postinst $(ROOT)/DEBIAN/prerm
+	cd $(ROOT) && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums
+	dpkg-deb --root-owner-group --build $(ROOT) $(DEB)
+	rm -rf $(ROOT)
