@@ -111,7 +111,9 @@ MODULE_PARM_DESC(pace, "pace packets: 0 only under fq, 1 always (0-1)");
  * @forward: D
  * @queue_us: q of the newest packet (us)
  * @round_queue_us: smallest q of this round trip (us)
+ * @round_rtt_us: RTT of that packet (us)
  * @standing_us: Q, smallest q of the last round trip (us)
+ * @standing_rtt_us: RTT of that packet (us)
  * @standing_max_us: largest Q, fading (us)
  * @round_end: this round trip ends when that is delivered (packets)
  * @counted: tp->delivered when @bandwidth was updated (packets)
@@ -135,7 +137,9 @@ struct veno_jitter {
 	struct forward_queue forward;
 	u32 queue_us;
 	u32 round_queue_us;
+	u32 round_rtt_us;
 	u32 standing_us;
+	u32 standing_rtt_us;
 	u32 standing_max_us;
 	u32 round_end;
 	u32 counted;
@@ -171,20 +175,24 @@ static void vj_init(struct sock *sk)
 			SK_PACING_NEEDED);
 }
 
-static bool vj_backlog_reaches(const struct tcp_sock *tp, u32 queue_us,
-			       u32 n_pkts)
+static bool vj_backlog_reaches(const struct tcp_sock *tp,
+			       const struct veno_jitter *vj, u32 n_pkts)
 {
-	return veno_backlog_reaches(tcp_snd_cwnd(tp), queue_us,
-				    tcp_min_rtt(tp) + queue_us, n_pkts);
+	return veno_backlog_reaches(tcp_snd_cwnd(tp), vj->standing_us,
+				    vj->standing_rtt_us, n_pkts);
+}
+
+/* The round trip without the queue there: base, and the queue back. */
+static u32 vj_path_us(const struct veno_jitter *vj)
+{
+	return vj->standing_rtt_us - vj->standing_us;
 }
 
 /* N of the standing queue, in 1 / 2^VENO_BACKLOG_SHIFT packet. */
 static u32 vj_backlog(const struct tcp_sock *tp, const struct veno_jitter *vj)
 {
-	u32 base_us = tcp_min_rtt(tp);
-
-	return veno_backlog(tcp_snd_cwnd(tp), base_us,
-			    base_us + vj->standing_us);
+	return veno_backlog(tcp_snd_cwnd(tp), vj_path_us(vj),
+			    vj->standing_rtt_us);
 }
 
 static bool vj_is_part_of_base(const struct tcp_sock *tp, u32 queue_us,
@@ -245,14 +253,17 @@ static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 	if (!vj->clock.tick_us)
 		queue_us = above_us;
 	vj->queue_us = queue_us;
-	vj->round_queue_us = min(vj->round_queue_us, queue_us);
+	if (queue_us < vj->round_queue_us) {
+		vj->round_queue_us = queue_us;
+		vj->round_rtt_us = rtt_us;
+	}
 }
 
 /* max(ocwnd, w - N) and a margin: a window that leaves no queue of ours. */
 static u32 vj_drained_pkts(const struct tcp_sock *tp,
 			   const struct veno_jitter *vj)
 {
-	u32 ocwnd = tabe_window_pkts(&vj->bandwidth, tcp_min_rtt(tp),
+	u32 ocwnd = tabe_window_pkts(&vj->bandwidth, vj_path_us(vj),
 				     tp->mss_cache);
 	u32 others = tcp_snd_cwnd(tp) -
 		     (vj_backlog(tp, vj) >> VENO_BACKLOG_SHIFT);
@@ -298,8 +309,7 @@ static bool vj_is_empty(const struct tcp_sock *tp, const struct veno_jitter *vj,
 			bool deep)
 {
 	return vj->standing_us <= tcp_min_rtt(tp) >> VJ_EMPTY_SHIFT ||
-	       (!deep && !vj_backlog_reaches(tp, vj->standing_us,
-					     VJ_DRAIN_MIN_PKTS));
+	       (!deep && !vj_backlog_reaches(tp, vj, VJ_DRAIN_MIN_PKTS));
 }
 
 /* What to do about the queue that stood during the last round trip. */
@@ -318,7 +328,7 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 		vj_resisted(vj);
 	high = vj_is_part_of_base(tp, vj->standing_us,
 				  tcp_param_get(&vj_drain_percent)) &&
-	       vj_backlog_reaches(tp, vj->standing_us, VJ_DRAIN_MIN_PKTS);
+	       vj_backlog_reaches(tp, vj, VJ_DRAIN_MIN_PKTS);
 	if (high && !vj->competing)
 		vj_sink(sk, vj_drained_pkts(tp, vj));
 }
@@ -355,11 +365,11 @@ static void vj_end_round(struct sock *sk)
 	if (vj->round_queue_us == VJ_NO_QUEUE_US)
 		return;
 	vj->standing_us = vj->round_queue_us;
+	vj->standing_rtt_us = vj->round_rtt_us;
 	vj->round_queue_us = VJ_NO_QUEUE_US;
 	vj->standing_max_us -= vj->standing_max_us >> VJ_FORGET_SHIFT;
 	vj->standing_max_us = max(vj->standing_max_us, vj->standing_us);
-	vj->slow = vj_backlog_reaches(tp, vj->standing_us,
-				      tcp_param_get(&vj_beta_pkts));
+	vj->slow = vj_backlog_reaches(tp, vj, tcp_param_get(&vj_beta_pkts));
 
 	deep = vj_is_part_of_base(tp, vj->standing_us,
 				  tcp_param_get(&vj_deep_percent));
@@ -424,7 +434,8 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 {
 	u32 queue_us = min(vj->queue_us, vj->standing_us);
 
-	if ((u64)queue_us * 100 < (u64)vj->standing_max_us * VJ_TOP_PERCENT) {
+	if (!vj_backlog_reaches(tp, vj, 1) ||
+	    (u64)queue_us * 100 < (u64)vj->standing_max_us * VJ_TOP_PERCENT) {
 		vj->tops -= min_t(u32, vj->tops, VJ_TOPS_STEP);
 		return false;
 	}
