@@ -5,6 +5,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
+from lab.metrics import mean_goodput_mbps
 from lab.scenario import AxisValue, Claim, Scenario
 from lab.stats import Estimate, estimate
 
@@ -30,9 +31,10 @@ class Verdict:
     def subject(self) -> str:
         at, base = _at(self.claim.where), _at(self.claim.against_where)
         against = f" / {self.claim.against}{base}" if self.claim.against else ""
+        of = f" of {self.claim.flows}" if self.claim.flows else ""
         if base:
-            return f"{self.claim.metric}, {self.claim.algorithm}{at}{against}"
-        return f"{self.claim.metric}, {self.claim.algorithm}{against}{at}"
+            return f"{self.claim.metric}{of}, {self.claim.algorithm}{at}{against}"
+        return f"{self.claim.metric}{of}, {self.claim.algorithm}{against}{at}"
 
 
 def _at(where: dict[str, AxisValue]) -> str:
@@ -64,17 +66,23 @@ def _values(claim: Claim, results: list[dict[str, Any]]) -> list[float]:
     """Return the claim's figure per seed: the metric, or its ratio within one seed."""
     pinned = claim.where.keys() | claim.against_where.keys()
     mine = _paired(claim.algorithm, claim.where, pinned, results)
-    mine = {key: r for key, r in mine.items() if r.get(claim.metric) is not None}
+    mine = {key: r for key, r in mine.items() if _figure(claim, r) is not None}
     if not claim.against:
-        return [r[claim.metric] for r in mine.values()]
+        return [_figure(claim, r) for r in mine.values()]
     if claim.against == "bound":
-        return [r[claim.metric] / r["bound_mbps"] for r in mine.values() if r["bound_mbps"]]
+        return [_figure(claim, r) / r["bound_mbps"] for r in mine.values() if r["bound_mbps"]]
     theirs = _paired(claim.against, claim.where | claim.against_where, pinned, results)
     return [
-        mine[key][claim.metric] / theirs[key][claim.metric]
+        _figure(claim, mine[key]) / _figure(claim, theirs[key])
         for key in mine
-        if key in theirs and theirs[key].get(claim.metric)
+        if key in theirs and _figure(claim, theirs[key])
     ]
+
+
+def _figure(claim: Claim, result: dict[str, Any]) -> float | None:
+    if claim.flows:
+        return mean_goodput_mbps(result, claim.flows)
+    return result.get(claim.metric)
 
 
 def _paired(

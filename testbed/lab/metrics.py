@@ -10,7 +10,7 @@ import polars as pl
 from lab import truth
 from lab.algorithms import ALGORITHMS
 from lab.points import START_SPREAD_S, Point
-from lab.scenario import CLASSIFIED, FORWARD_HOPS
+from lab.scenario import CLASSIFIED
 from lab.stats import jain_index
 
 DIGITS = 6  # of every figure in results.jsonl
@@ -29,7 +29,7 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         _flow(point, spec, end, samples.filter(pl.col("flow") == spec["name"]))
         for spec, end in zip(point.spec["flows"], ends, strict=True)
     ]
-    forward = [flow for flow in flows if not flow["reverse"]]
+    forward = [flow for flow in flows if not flow["cross"]]
     names = [flow["name"] for flow in forward]
     steady = samples.filter((pl.col("time_s") > point.warmup_s) & pl.col("flow").is_in(names))
     duration_s = point.spec["duration_s"]
@@ -84,6 +84,7 @@ def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[st
         "kind": spec["kind"],
         "under_test": spec["under_test"],
         "reverse": spec["reverse"],
+        "cross": spec["cross"],
         "algorithm": end["algorithm"],
         "start_s": spec["start_s"],
         "stop_s": stop_s,
@@ -128,6 +129,13 @@ def _shares(flows: list[dict]) -> dict[str, float | None]:
     }
 
 
+def mean_goodput_mbps(result: dict[str, Any], kind: str) -> float | None:
+    """Return the mean goodput in RESULT of the flows that the [[flows]] table KIND stands for."""
+    rates = [flow["goodput_mbps"] for flow in result["flows"] if flow["kind"] == kind]
+    rates = [rate for rate in rates if rate is not None]
+    return sum(rates) / len(rates) if rates else None
+
+
 def _jain(point: Point, flows: list[dict]) -> float | None:
     """Return the index of those flows that were active all the time after the warm-up."""
     end_s = point.spec["duration_s"] - 1e-3
@@ -158,7 +166,7 @@ def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
     """Quantiles over time of the delay in the forward queues: backlog over rate, added up."""
     steady = hops.filter(pl.col("time_s") > point.warmup_s)
     total = None
-    for hop in FORWARD_HOPS[point.spec["topology"]["kind"]]:
+    for hop in point.spec["topology"]["hops"]:
         link = point.spec["links"][hop]
         if not link["queue_pkts"]:
             continue
@@ -186,7 +194,7 @@ def drop_causes(links: dict[str, dict]) -> dict[str, str]:
 def _losses(point: Point, hops: pl.DataFrame) -> dict[str, int]:
     counts = {"loss_random": 0, "loss_congestion": 0, "ce_marks": 0}
     causes = drop_causes(point.spec["links"])
-    for hop in FORWARD_HOPS[point.spec["topology"]["kind"]]:
+    for hop in point.spec["topology"]["hops"]:
         drops = hops.filter(pl.col("hop") == hop)["drops"]
         counts[f"loss_{causes[hop]}"] += int(drops[-1]) if len(drops) else 0
         marks = hops.filter(pl.col("hop") == hop)["ce_marks"]

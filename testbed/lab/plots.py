@@ -28,7 +28,6 @@ from matplotlib.lines import Line2D
 
 from lab.algorithms import ALGORITHMS
 from lab.metrics import drop_causes
-from lab.points import FORWARD_HOPS
 from lab.scenario import Axis, AxisValue, Scenario
 from lab.stats import Estimate, estimate
 
@@ -499,7 +498,7 @@ def losses(hops: pl.DataFrame, params: dict[str, Any]) -> dict[str, list[tuple[f
     """Return, by cause, the sample times (s) that saw drops on the forward path and how many."""
     causes = drop_causes(params["links"])
     found: dict[str, dict[float, int]] = {cause: defaultdict(int) for cause in LOSS_LOOK}
-    for hop in FORWARD_HOPS[params["topology"]["kind"]]:
+    for hop in params["topology"]["hops"]:
         rows = hops.filter(pl.col("hop") == hop).sort("time_s")
         new = np.diff(rows["drops"].fill_null(0).to_numpy(), prepend=0.0)
         for time_s, count in zip(rows["time_s"], new, strict=True):
@@ -607,7 +606,7 @@ def _draw_srtt(axes: Axes, flows: pl.DataFrame) -> None:
 
 def _draw_queue(axes: Axes, hops: pl.DataFrame, params: dict[str, Any]) -> None:
     links = params["links"]
-    queues = [h for h in FORWARD_HOPS[params["topology"]["kind"]] if links[h]["queue_pkts"]]
+    queues = [h for h in params["topology"]["hops"] if links[h]["queue_pkts"]]
     top = 1.0
     for hop, shade in zip(queues, itertools.cycle(("#4b5563", "#9aa3af"))):
         rows = hops.filter(pl.col("hop") == hop).sort("time_s")

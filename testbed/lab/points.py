@@ -13,7 +13,7 @@ from typing import Any
 
 from lab import scenario as scenarios
 from lab.links import Link
-from lab.scenario import FORWARD_HOPS, TOPOLOGY_HOPS, UNDER_TEST, AxisValue, Scenario
+from lab.scenario import UNDER_TEST, AxisValue, Scenario
 
 TCP_OPTION_BYTES = 12  # timestamps, on every segment
 HEADER_BYTES = 14 + 20 + 20  # Ethernet, IPv4, TCP: what netem's rate counts besides the MSS
@@ -123,27 +123,29 @@ def start_shift_s(seed: int, flow: str) -> float:
 
 def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     links = {}
-    for hop in TOPOLOGY_HOPS[at.topology.kind]:
+    for hop in (*at.topology.hops, *at.topology.reverse_hops):
         link = at.links.get(hop, Link())
         links[hop] = asdict(link) | {"seed": derived_seed(seed, hop)}
     flows: list[dict[str, Any]] = []
     udp: list[dict[str, Any]] = []
-    pair = 0
+    spans: list[tuple[int, int]] = []  # of each pair of hosts: the hops between them
     for flow in at.flows:
         if flow.transport == "udp" and not flow.rate_mbps:
             continue
         for i, name in enumerate(flow.names()):
-            pair += 0 if i and flow.every_s else 1
+            if not (i and flow.every_s):
+                spans.append(flow.span(at.topology))
             start_s = flow.start_s + i * flow.every_s
             start_s = round(start_s + start_shift_s(seed, name), 6)
             common = {
                 "name": name,
-                "pair": pair,
+                "pair": len(spans),
                 "start_s": start_s,
                 "duration_s": round((flow.stop_s or at.run.duration_s) - start_s, 6),
                 "bytes": flow.bytes,
                 "mss_bytes": flow.mss_bytes,
                 "reverse": flow.reverse,
+                "cross": flow.is_cross(at.topology),
             }
             if flow.transport == "tcp":
                 of_tcp = {
@@ -155,7 +157,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
             else:
                 udp.append(common | {"rate_mbps": flow.rate_mbps})
     return {
-        "topology": asdict(at.topology) | {"pairs": pair},
+        "topology": asdict(at.topology) | {"spans": spans},
         "links": links,
         "flows": flows,
         "udp": udp,
@@ -164,7 +166,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
             name: at.modules[name]
             for name in sorted({flow["algorithm"] for flow in flows} & at.modules.keys())
         },
-        "taps": list(FORWARD_HOPS[at.topology.kind]) if at.run.truth else [],
+        "taps": list(at.topology.hops) if at.run.truth else [],
         "duration_s": at.run.duration_s,
         "sample_ms": at.run.sample_ms,
         "rng_seed": derived_seed(seed, "rng"),
@@ -179,7 +181,7 @@ def bound_mbps(at: Scenario) -> float:
     tcp = [flow for flow in at.flows if flow.transport == "tcp"]
     mss_bytes = max(flow.mss_bytes for flow in tcp) or DEFAULT_MSS_BYTES
     payload_share = (mss_bytes - TCP_OPTION_BYTES) / (mss_bytes + HEADER_BYTES)
-    links = {hop: at.links.get(hop, Link()) for hop in FORWARD_HOPS[at.topology.kind]}
+    links = {hop: at.links.get(hop, Link()) for hop in at.topology.hops}
     since_s, mbit = 0.0, 0.0
     for event in at.events:
         from_s = max(since_s, at.run.warmup_s)

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from lab import plots
 from lab.claims import Verdict
+from lab.metrics import mean_goodput_mbps
 from lab.plots import Cells, Metric, Place
 from lab.scenario import Axis, Flow, Scenario
 from lab.stats import Estimate, estimate
@@ -159,7 +160,7 @@ def _details(
     if sum(flow.transport == "tcp" for flow in scenario.flows) > 1:
         for flow in [flow for flow in scenario.flows if flow.transport == "tcp"]:
             details.append({"table": _flow_table(scenario, results, flow, names), "figure": None})
-    several = any(len(result["flows"]) > 1 for result in results)
+    several = any(sum(not flow["cross"] for flow in r["flows"]) > 1 for r in results)
     for name in DETAILS:
         if name == "jain" and not several:
             continue
@@ -183,10 +184,9 @@ def _flow_table(
     """Return the table of the mean goodput of the flows that one [[flows]] entry stands for."""
     alone = []
     for result in results:
-        rates = [f["goodput_mbps"] for f in result["flows"] if f["kind"] == flow.name]
-        rates = [rate for rate in rates if rate is not None]
-        if rates:
-            alone.append(result | {"goodput_mbps": sum(rates) / len(rates)})
+        rate_mbps = mean_goodput_mbps(result, flow.name)
+        if rate_mbps is not None:
+            alone.append(result | {"goodput_mbps": rate_mbps})
     members = [[f for f in r["flows"] if f["kind"] == flow.name] for r in results]
     found = dict.fromkeys(f["algorithm"] for of in members for f in of)
     kind = "the row's algorithm" if flow.under_test else " or ".join(found) or flow.algorithm

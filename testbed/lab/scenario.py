@@ -18,12 +18,10 @@ from lab.links import AQMS, QUEUE_UNLIMITED_PKTS, Link
 
 SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
 
-# The hops of each topology, as lab.topologies builds them (that module needs Mininet, which the
-# host side does without; a test holds the two against each other).
-TOPOLOGY_HOPS = {
-    "dumbbell": ("bottleneck", "wireless", "reverse_wireless", "reverse_bottleneck"),
-}
-FORWARD_HOPS = {"dumbbell": ("bottleneck", "wireless")}  # those that data takes, in order
+# The forward hops of each topology; None: as the file names them. lab.topologies builds them (that
+# module needs Mininet, which the host side does without; a test holds the two against each other).
+KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None}
+MAX_HOPS = 20
 OPEN_SECTIONS = ("links", "modules")  # --set may add to them what the file does not name
 CHOICE_SECTIONS = {"topology", "links", "flows", "events", "modules"}
 SECTION_KINDS = {"flows": list, "events": list, "claims": list}  # the others are tables
@@ -70,8 +68,14 @@ METRICS = (
 @dataclass(frozen=True)
 class Topology:
     kind: str = "dumbbell"
+    hops: tuple[str, ...] = ()  # those that data takes, in order
     offloads: bool = True
     ecn: bool = False
+
+    @property
+    def reverse_hops(self) -> tuple[str, ...]:
+        """Return the hops of the way back, in the order in which it meets them."""
+        return tuple(f"reverse_{hop}" for hop in reversed(self.hops))
 
 
 @dataclass(frozen=True)
@@ -88,12 +92,31 @@ class Flow:
     bytes: int = 0  # 0: no limit
     mss_bytes: int = 0  # 0: as the MTU allows
     reverse: bool = False  # from the receivers' side to the senders'
+    first_hop: str = ""  # where it enters the way forward; nothing: at its begin
+    last_hop: str = ""  # the last that it takes; nothing: to the end
     transport: str = "tcp"  # or udp: a constant rate that nothing slows down
     rate_mbps: float = 0.0  # udp: of whole frames; 0: silent
 
     @property
     def under_test(self) -> bool:
         return self.algorithm == UNDER_TEST and self.transport == "tcp"
+
+    def span(self, topology: Topology) -> tuple[int, int]:
+        """Return which of the topology's forward hops it takes, the first and the last (from 0)."""
+        first = topology.hops.index(self.first_hop) if self.first_hop else 0
+        last = topology.hops.index(self.last_hop) if self.last_hop else len(topology.hops) - 1
+        return first, last
+
+    def is_cross(self, topology: Topology) -> bool:
+        """Say whether it is cross traffic: it takes another way than the flows under test, who
+        take all of the way forward."""
+        return self.reverse or self.span(topology) != (0, len(topology.hops) - 1)
+
+    def way(self, topology: Topology) -> tuple[str, ...]:
+        """Return the hops that its data takes."""
+        first, last = self.span(topology)
+        forward = topology.hops[first : last + 1]
+        return tuple(f"reverse_{hop}" for hop in reversed(forward)) if self.reverse else forward
 
     def names(self) -> list[str]:
         """Return the names of the COUNT flows that this entry stands for."""
@@ -160,7 +183,7 @@ class Axis:
 @dataclass(frozen=True)
 class Claim:
     """METRIC of ALGORITHM where axes have the values WHERE, relative to AGAINST if given, there
-    or where AGAINST_WHERE differs."""
+    or where AGAINST_WHERE differs. With FLOWS it is the mean goodput of one of those flows."""
 
     id: str
     text: str
@@ -169,6 +192,7 @@ class Claim:
     where: dict[str, AxisValue] = field(default_factory=dict)
     against: str = ""  # an algorithm, or "bound"
     against_where: dict[str, AxisValue] = field(default_factory=dict)
+    flows: str = ""  # the name of a [[flows]] table
     paper: str = ""
     at_least: float | None = None
     at_most: float | None = None
@@ -345,9 +369,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
         kind = str if key in ("title", "paper", "description") else SECTION_KINDS.get(key, dict)
         if not isinstance(value, kind):
             raise BadInput(f"{scenario_id}: {key} must be {KIND_NAMES[kind]}")
-    topology = _build(Topology, source.get("topology", {}), "topology")
-    if topology.kind not in TOPOLOGY_HOPS:
-        raise unknown("topology", topology.kind, TOPOLOGY_HOPS)
+    topology = _topology(source.get("topology", {}))
     scenario = Scenario(
         id=scenario_id,
         title=source["title"],
@@ -367,8 +389,33 @@ def parse(scenario_id: str, source: dict) -> Scenario:
     return scenario
 
 
+def _topology(table: dict) -> Topology:
+    topology = _build(Topology, table, "topology")
+    if topology.kind not in KINDS:
+        raise unknown("topology", topology.kind, KINDS)
+    fixed = KINDS[topology.kind]
+    if fixed:
+        if topology.hops:
+            raise BadInput(f"topology.hops: those of the {topology.kind} are {', '.join(fixed)}")
+        return replace(topology, hops=fixed)
+    if not 1 <= len(topology.hops) <= MAX_HOPS:
+        raise BadInput(f"topology.hops: a {topology.kind} names its hops, 1 to {MAX_HOPS}")
+    for hop in topology.hops:
+        if not is_name(hop) or hop.startswith("reverse_"):
+            raise BadInput(
+                f"topology.hops: {hop!r}: letters, digits, - and _ only; reverse_ stands for the"
+                " way back of each"
+            )
+    return topology
+
+
+def is_name(text: str) -> bool:
+    """Say whether TEXT can name files and hosts: letters, digits, - and _."""
+    return text.replace("-", "").replace("_", "").isalnum()
+
+
 def _links(tables: dict, topology: Topology) -> dict[str, Link]:
-    hops = TOPOLOGY_HOPS[topology.kind]
+    hops = (*topology.hops, *topology.reverse_hops)
     links = {}
     for hop, table in tables.items():
         if hop not in hops:
@@ -454,7 +501,7 @@ def _check_flow(where: str, flow: Flow) -> None:
     if flow.mss_bytes and not 88 <= flow.mss_bytes <= 32767:
         raise BadInput(f"{where}.mss_bytes = {flow.mss_bytes}: between 88 and 32767")
     _check_transport(where, flow)
-    if not flow.name.replace("-", "").replace("_", "").isalnum():
+    if not is_name(flow.name):
         raise BadInput(f"{where}.name = {flow.name!r}: letters, digits, - and _ only")
     if flow.algorithm != UNDER_TEST and flow.algorithm not in ALGORITHMS:
         raise unknown("algorithm", flow.algorithm, ALGORITHMS)
@@ -538,15 +585,10 @@ def _claims(tables: list) -> tuple[Claim, ...]:
 def _check(scenario: Scenario) -> None:
     """Refuse what each table allows but all together do not."""
     _check_run(scenario.run)
-    forward = FORWARD_HOPS[scenario.topology.kind]
-    if not any(scenario.links.get(hop, Link()).rate_mbps for hop in forward):
-        raise BadInput(
-            f"none of the links {', '.join(forward)} has rate_mbps: data would flow without end"
-            " in no time"
-        )
     for event in scenario.events:
         _check_event(scenario, event)
     for flow in scenario.flows:
+        _check_way(scenario, flow)
         stop_s = flow.stop_s or scenario.run.duration_s
         last_start_s = flow.start_s + flow.every_s * max(flow.count - 1, 0)
         if stop_s > scenario.run.duration_s or last_start_s + 1 > stop_s:
@@ -557,9 +599,32 @@ def _check(scenario: Scenario) -> None:
         _check_axis(scenario, axis)
     axes = {axis.name: axis for axis in scenario.axes}
     for claim in scenario.claims:
-        _check_claim(claim, axes)
+        _check_claim(claim, axes, scenario.flows)
         if claim.metric in CLASSIFIED and not scenario.run.truth:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.truth = true")
+
+
+def _check_way(scenario: Scenario, flow: Flow) -> None:
+    for key in ("first_hop", "last_hop"):
+        hop = getattr(flow, key)
+        if hop and hop not in scenario.topology.hops:
+            raise unknown(f"hop in {key} of flow {flow.name}:", hop, scenario.topology.hops)
+    first, last = flow.span(scenario.topology)
+    if first > last:
+        raise BadInput(f"flow {flow.name}: {flow.first_hop} comes after {flow.last_hop}")
+    if flow.under_test and flow.is_cross(scenario.topology):
+        raise BadInput(
+            f"flow {flow.name}: a flow under test takes all hops, not first_hop to last_hop: its"
+            " figures are of the whole way"
+        )
+    way = flow.way(scenario.topology)
+    if flow.transport == "tcp" and not any(
+        scenario.links.get(hop, Link()).rate_mbps for hop in way
+    ):
+        raise BadInput(
+            f"flow {flow.name}: none of the links {', '.join(way)} has rate_mbps: data would flow"
+            " without end in no time"
+        )
 
 
 def _check_run(run: Run) -> None:
@@ -590,12 +655,18 @@ def _check_axis(scenario: Scenario, axis: Axis) -> None:
         parse(scenario.id, probe)
 
 
-def _check_claim(claim: Claim, axes: dict[str, Axis]) -> None:
+def _check_claim(claim: Claim, axes: dict[str, Axis], flows: tuple[Flow, ...]) -> None:
     if claim.metric not in METRICS:
         raise unknown(f"metric in claim {claim.id}:", claim.metric, METRICS)
     for name in (claim.algorithm, claim.against):
         if name and name not in ALGORITHMS and not (name == "bound" and name == claim.against):
             raise unknown(f"algorithm in claim {claim.id}:", name, [*ALGORITHMS, "bound"])
+    if claim.flows:
+        names = [flow.name for flow in flows if flow.transport == "tcp"]
+        if claim.flows not in names:
+            raise unknown(f"flows in claim {claim.id}:", claim.flows, names)
+        if claim.metric != "goodput_mbps" or claim.against == "bound":
+            raise BadInput(f"claim {claim.id}: of flows there is goodput_mbps only, and no bound")
     if claim.against_where and claim.against in ("", "bound"):
         raise BadInput(f"claim {claim.id}: against_where needs an algorithm in against")
     for axis, value in [*claim.where.items(), *claim.against_where.items()]:

@@ -3,12 +3,13 @@
 
 They are plain Topo subclasses; `mn --custom testbed/lab/topologies.py --topo dumbbell,2
 --controller none` builds the same network by hand. Links are bare; what a hop does to packets is
-set on the routers' interfaces that HOPS names, never on an end host (a queue on the sending host
-would push back on its own TCP, which no real bottleneck does).
+set on the routers' interfaces that devices() names, never on an end host (a queue on the sending
+host would push back on its own TCP, which no real bottleneck does).
 """
 
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
 
 from mininet.net import Mininet
 from mininet.node import Node
@@ -22,6 +23,7 @@ HOST_SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": "1",  # a point must not learn from the one before
 }
 IPV6 = Path("/proc/sys/net/ipv6/conf")  # where there is none, it cannot disturb
+NETS = {"src": 100, "dst": 200}  # the hosts of pair 7 are 10.100.7.2 and 10.200.7.2
 OFFLOADS = ("tso", "gso", "gro", "tx", "rx", "sg")
 
 
@@ -56,44 +58,74 @@ class Router(Node):
         return result
 
 
-class Dumbbell(Topo):
-    """PAIRS senders and receivers around one bottleneck and one wireless hop.
+def devices(hops: Sequence[str]) -> dict[str, str]:
+    """Return hop -> interface whose queue it is, there and back. HOPS: those forward, in order."""
+    forward = {hop: f"r{i}-fwd" for i, hop in enumerate(hops, 1)}
+    back = {f"reverse_{hop}": f"r{i}-rev" for i, hop in enumerate(hops, 2)}
+    return forward | dict(reversed(back.items()))
+
+
+class Chain(Topo):
+    """A row of hops between routers, and PAIRS of a sender and a receiver.
 
     src1 --.                                            .-- dst1
-    src2 --- r1 ==bottleneck==> r2 ~~wireless~~> r3 ------- dst2
-                <reverse_bottleneck   <reverse_wireless
+           r1 ==hop1==> r2 ==hop2==> r3 ==hop3==> r4 --'
+              <==reverse_hop1==      ...
+                        |-- src2     |-- dst2
+
+    Without SPANS all pairs are at the two ends, as pair 1 here. SPANS gives each pair the first
+    and the last hop (from 0) that lie between its two hosts; those of pair 2 are 1 and 1.
     """
 
-    HOPS: ClassVar[dict[str, str]] = {
-        "bottleneck": "r1-fwd",
-        "wireless": "r2-fwd",
-        "reverse_wireless": "r3-rev",
-        "reverse_bottleneck": "r2-rev",
-    }
+    def build(
+        self,
+        pairs: int = 1,
+        hops: Sequence[str] | int = 3,
+        spans: Sequence[Sequence[int]] = (),
+        **_params,
+    ):
+        if isinstance(hops, (int, str)):  # as mn has it
+            hops = [f"hop{i}" for i in range(1, int(hops) + 1)]
+        ends = [(0, len(hops) - 1)] * int(pairs)
+        # the routers, from 1, that the hosts of each pair are at
+        self.places = [(first + 1, last + 2) for first, last in spans or ends]
+        last = len(hops) + 1
+        routers = [
+            self.addNode(f"r{i}", cls=Router, ip=None, routes=list(self._routes(i, last)))
+            for i in range(1, last + 1)
+        ]
+        for i, (router, following) in enumerate(pairwise(routers), 1):
+            self._wire(
+                router, following, f"r{i}-fwd", f"r{i + 1}-rev", f"10.0.{i}.1/24", f"10.0.{i}.2/24"
+            )
+        for pair, places in enumerate(self.places, 1):
+            for end, place in zip(NETS, places, strict=True):
+                self._add_host(end, pair, routers[place - 1])
 
-    ROUTES: ClassVar[dict[str, tuple[str, ...]]] = {
-        "r1": ("10.200.0.0/16 via 10.0.1.2",),
-        "r2": ("10.100.0.0/16 via 10.0.1.1", "10.200.0.0/16 via 10.0.2.2"),
-        "r3": ("10.100.0.0/16 via 10.0.2.1",),
-    }
+    def _routes(self, router: int, last: int) -> Iterator[str]:
+        """Give the routes of a ROUTER (from 1 to LAST): senders lie back, receivers ahead, but for
+        the senders further ahead and the receivers further back. Lines between other routers are
+        for those who try the network out."""
+        back, ahead = f"via 10.0.{router - 1}.1", f"via 10.0.{router}.2"
+        if router > 1:
+            yield f"10.{NETS['src']}.0.0/16 {back}"
+        if router < last:
+            yield f"10.{NETS['dst']}.0.0/16 {ahead}"
+        for pair, (first, end) in enumerate(self.places, 1):
+            if router < first:
+                yield f"10.{NETS['src']}.{pair}.0/24 {ahead}"
+            if router > end:
+                yield f"10.{NETS['dst']}.{pair}.0/24 {back}"
+        for line in range(1, last):
+            if line not in (router - 1, router):
+                yield f"10.0.{line}.0/24 {back if line < router else ahead}"
 
-    def build(self, pairs: int = 1, **_params):
-        pairs = int(pairs)  # mn passes text
-        r1, r2, r3 = (
-            self.addNode(name, cls=Router, ip=None, routes=routes)
-            for name, routes in self.ROUTES.items()
+    def _add_host(self, end: str, pair: int, router: str):
+        net = f"10.{NETS[end]}.{pair}"
+        host = self.addHost(f"{end}{pair}", cls=Host, ip=None, defaultRoute=f"via {net}.1")
+        self._wire(
+            host, router, f"{end}{pair}-eth0", f"{router}-{end}{pair}", f"{net}.2/24", f"{net}.1/24"
         )
-        self._wire(r1, r2, "r1-fwd", "r2-rev", "10.0.1.1/24", "10.0.1.2/24")
-        self._wire(r2, r3, "r2-fwd", "r3-rev", "10.0.2.1/24", "10.0.2.2/24")
-        for i in range(1, pairs + 1):
-            for end, router, net in (("src", r1, 100), ("dst", r3, 200)):
-                host = self.addHost(
-                    f"{end}{i}", cls=Host, ip=None, defaultRoute=f"via 10.{net}.{i}.1"
-                )
-                self._wire(
-                    host, router, f"{end}{i}-eth0", f"{router}-{end}{i}",
-                    f"10.{net}.{i}.2/24", f"10.{net}.{i}.1/24",
-                )  # fmt: skip
 
     def _wire(self, a, b, name_a, name_b, ip_a, ip_b):
         self.addLink(
@@ -103,10 +135,24 @@ class Dumbbell(Topo):
     @staticmethod
     def address(end: str, pair: int) -> str:
         """Return the address of the host at END, src or dst, of PAIR (from 1)."""
-        return f"10.{100 if end == 'src' else 200}.{pair}.2"
+        return f"10.{NETS[end]}.{pair}.2"
 
 
-KINDS = {"dumbbell": Dumbbell}
+class Dumbbell(Chain):
+    """One bottleneck and one wireless hop.
+
+    src1 --.                                            .-- dst1
+    src2 --- r1 ==bottleneck==> r2 ~~wireless~~> r3 ------- dst2
+                <reverse_bottleneck   <reverse_wireless
+    """
+
+    HOPS = ("bottleneck", "wireless")
+
+    def build(self, pairs: int = 1, hops: Sequence[str] = HOPS, **params):
+        super().build(pairs, hops, **params)
+
+
+KINDS = {"dumbbell": Dumbbell, "chain": Chain}
 topos = KINDS  # the name that `mn --custom` looks for
 
 

@@ -292,7 +292,7 @@ def judge_point(spec: dict, raw: Path, ends: list[dict], causes: dict[str, str])
     flows = {
         end["source_port"]: (flow["name"], flow["algorithm"])
         for flow, end in zip(spec["flows"], ends, strict=True)
-        if not flow["reverse"]  # the taps are on the way forward
+        if not flow["cross"]  # the taps are on the whole way forward
     }
     start_s = ends[0]["start_s"] - spec["flows"][0]["start_s"]
     told = read_verdicts((raw / "verdicts.txt").read_text())

@@ -302,11 +302,47 @@ net.stop()
     assert 0.84 < flow["end_s"] - flow["start_s"] < 2.0  # virtual: 1 MB at 10 Mb/s, 40 ms
 
 
-def test_the_topology_works_under_mn(tmp_path):
-    """`mn --custom` builds the dumbbell with its routes: both ends reach each other."""
-    mn = f"mn --custom {RUN.parent}/lab/topologies.py --topo dumbbell,2 --controller none"
+@pytest.mark.parametrize("topology", ["dumbbell,2", "chain,2,4"])
+def test_the_topologies_work_under_mn(tmp_path, topology):
+    """`mn --custom` builds them with their routes: all nodes reach each other."""
+    mn = f"mn --custom {RUN.parent}/lab/topologies.py --topo {topology} --controller none"
     done = run_command("--exec", f"{mn} --test pingall", cwd=tmp_path)
-    assert done.returncode == 0 and "0% dropped" in done.stdout, done.stdout
+    assert done.returncode == 0 and " 0% dropped" in done.stdout, done.stdout
+
+
+def test_hosts_along_a_chain_reach_each_other(tmp_path):
+    """Also those of pairs that are not at its ends, in all directions."""
+    code = (
+        "from mininet.net import Mininet; from lab.topologies import Chain;"
+        "topo = Chain(hops=4, spans=[(0, 3), (1, 1), (2, 3), (0, 0)]);"
+        "net = Mininet(topo=topo, controller=None); net.start();"
+        "hosts = [net[f'{end}{pair}'] for end in ('src', 'dst') for pair in (1, 2, 3, 4)];"
+        "print('lost', net.ping(hosts)); net.stop()"
+    )
+    done = run_command("--exec", f'/usr/bin/python3 -c "{code}"', cwd=tmp_path)
+    assert done.returncode == 0 and "lost 0.0" in done.stdout, done.stdout + done.stderr
+
+
+def test_cross_traffic_takes_its_own_hops_alone(backend):
+    """A hop carries what the flows over it send, and those of jtcp-multihop hinder each other
+    where their ways meet only."""
+    settings = {"run.duration_s": "30", "run.warmup_s": "5", "loss_pct": "1"}
+    loaded = scenario.load("jtcp-multihop", settings)
+    (point,) = points.expand(loaded, ("reno",), [1], backend.build.key)
+    files = raw_bytes(backend, [point])[point.id]
+    sent = {
+        flow["name"]: flow["segs_out"]
+        for flow in (json.loads(files[f"flow-{i}.json"]) for i in range(3))
+    }
+    rows = [row.split(",") for row in files["hops.csv"].decode().splitlines()[1:]]
+    last = {hop: row for row in rows for hop in row[1:2]}
+    entered = {hop: int(row[2]) + int(row[4]) + int(row[5]) for hop, row in last.items()}
+    dropped = {hop: int(row[4]) for hop, row in last.items()}
+    assert min(dropped.values()) > 0
+    through = sent["tcp"]
+    for hop, cross in (("backbone", "at-backbone"), ("bottleneck", "at-bottleneck")):
+        assert abs(entered[hop] - through - sent[cross]) <= dropped["backbone"] + 5
+    assert through - entered["wireless"] <= dropped["backbone"] + dropped["bottleneck"] + 5
 
 
 def test_exec_passes_the_exit_status_on():

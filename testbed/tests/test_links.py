@@ -10,7 +10,7 @@ import pytest
 from conftest import TESTBED, run_command
 
 from lab.links import Link
-from lab.scenario import FORWARD_HOPS, TOPOLOGY_HOPS
+from lab.scenario import KINDS, Topology
 
 LINKS = [
     Link(),
@@ -97,8 +97,8 @@ def test_a_change_in_place_keeps_what_is_queued(shown):
 def test_hops_of_scenarios_are_those_of_the_topologies():
     """The host side names hops without Mininet; both lists must be one."""
     code = (
-        "import json; from lab.topologies import KINDS;"
-        "print(json.dumps({name: list(kind.HOPS) for name, kind in KINDS.items()}))"
+        "import json; from lab.topologies import KINDS, Dumbbell, devices;"
+        "print(json.dumps([list(KINDS), Dumbbell.HOPS, list(devices(['a', 'b', 'c']).items())]))"
     )
     done = subprocess.run(
         ["/usr/bin/python3", "-c", code],
@@ -107,9 +107,13 @@ def test_hops_of_scenarios_are_those_of_the_topologies():
         env={"PYTHONPATH": str(TESTBED), "PATH": "/usr/bin:/bin"},
     )
     assert done.returncode == 0, done.stderr
-    hops = {name: tuple(found) for name, found in json.loads(done.stdout).items()}
-    assert hops == TOPOLOGY_HOPS
-    assert all(set(FORWARD_HOPS[name]) <= set(found) for name, found in hops.items())
+    kinds, dumbbell, devices = json.loads(done.stdout)
+    assert kinds == list(KINDS) and tuple(dumbbell) == KINDS["dumbbell"]
+    chain = Topology("chain", ("a", "b", "c"))
+    assert tuple(hop for hop, _ in devices) == (*chain.hops, *chain.reverse_hops)
+    # each direction of a line is an interface of its own, of the routers at its two ends
+    assert dict(devices)["b"] == "r2-fwd" and dict(devices)["reverse_b"] == "r3-rev"
+    assert len({device for _, device in devices}) == len(devices)
 
 
 BEHAVIOUR = """

@@ -60,7 +60,7 @@ def test_queue_delay_follows_the_rate():
     )
     link = {"rate_mbps": 1.0, "queue_pkts": 50}
     spec = {
-        "topology": {"kind": "dumbbell"},
+        "topology": {"hops": ["bottleneck", "wireless"]},
         "links": {"bottleneck": link, "wireless": {"queue_pkts": 0}},
         "events": [{"at_s": 20.0, "link": "bottleneck", "rate_mbps": 10.0}],
     }

@@ -79,7 +79,8 @@ def make_result(scenario: Scenario, axes: dict, algorithm: str, seed: int) -> di
             name = flow.name if flow.count == 1 else f"{flow.name}{i + 1}"
             flows.append(
                 {"name": name, "kind": flow.name, "under_test": flow.under_test,
-                 "algorithm": used, "goodput_mbps": goodput, "min_rtt_ms": 128.0}
+                 "algorithm": used, "goodput_mbps": goodput, "min_rtt_ms": 128.0,
+                 "cross": flow.is_cross(at.topology)}
             )  # fmt: skip
     links = {
         hop: {
@@ -97,7 +98,7 @@ def make_result(scenario: Scenario, axes: dict, algorithm: str, seed: int) -> di
         "queue_delay_ms_p50": 20.0, "queue_delay_ms_p95": 60 * noise,
         "loss_random": int(190 * loss_pct), "loss_congestion": 40 - seed, "flows": flows,
         "params": {
-            "topology": {"kind": "dumbbell", "offloads": False, "pairs": len(flows)},
+            "topology": {"kind": "dumbbell", "hops": list(at.topology.hops), "offloads": False},
             "links": links, "duration_s": at.run.duration_s, "warmup_s": 10.0, "sample_ms": 100,
         },
     }  # fmt: skip
@@ -349,6 +350,16 @@ def test_several_flows_have_fairness_and_a_table_each(tmp_path):
     html = write(scenario, results, tmp_path)
     check_page(html)
     assert "Jain" in html and "“tested”" in html and "“beside” (cubic)" in html
+
+
+def test_cross_traffic_has_a_table_and_no_fairness(tmp_path):
+    flows = [
+        {"name": "tested"},
+        {"name": "on-a-hop", "algorithm": "cubic", "last_hop": "bottleneck"},
+    ]
+    scenario = make_scenario(flows=flows)
+    html = write(scenario, make_results(scenario, ("jtcp",), seeds=6), tmp_path)
+    assert "Jain" not in html and "“on-a-hop” (cubic)" in html
 
 
 def test_classification_is_summed_over_seeds(tmp_path):

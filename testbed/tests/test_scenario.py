@@ -71,6 +71,15 @@ def test_every_scenario_of_the_project_is_good():
         ({"links__wireless__burst_pkts": 0.5}, "1 at least"),
         ({"links__bottleneck__aggregate_ms": 5}, "count as"),
         ({"flows__0__reverse": True}, "cannot be reverse"),
+        ({"flows__0__first_hop": "wireless"}, "takes all hops"),
+        ({"flows__0__last_hop": "wirelss"}, "did you mean 'wireless'"),
+        ({"topology": {"hops": ["a", "b"]}}, "those of the dumbbell are bottleneck, wireless"),
+        ({"topology": {"kind": "chian"}}, "did you mean 'chain'"),
+        ({"topology": {"kind": "chain"}}, "names its hops"),
+        ({"topology": {"kind": "chain", "hops": ["a:b"]}}, "letters"),
+        ({"topology": {"kind": "chain", "hops": ["reverse_a"]}}, "reverse_ stands for"),
+        ({"topology": {"kind": "chain", "hops": ["a"]}}, "unknown hop of the chain"),
+        ({"claims__0__flows": "tpc"}, "did you mean 'tcp'"),
         ({"links__wirelss__loss_pct": 1}, "did you mean 'wireless'"),
         ({"run__algorithms": ["jtpc"]}, "did you mean 'jtcp'"),
         ({"run__algorithms": []}, "no algorithm"),
@@ -249,12 +258,66 @@ def test_flows_get_pairs_of_their_own():
     point = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0]
     flows = point.spec["flows"]
     assert [f["name"] for f in flows] == ["tcp1", "tcp2", "tcp3", "x"]
-    assert [f["pair"] for f in flows] == [1, 2, 3, 4] and point.spec["topology"]["pairs"] == 4
+    assert [f["pair"] for f in flows] == [1, 2, 3, 4]
+    assert point.spec["topology"]["spans"] == [(0, 1)] * 4
     assert [f["algorithm"] for f in flows] == ["jtcp"] * 3 + ["cubic"]
     for flow, (start_s, stop_s) in zip(flows, [(0, 20)] * 3 + [(5, 15)], strict=True):
         assert 0 <= flow["start_s"] - start_s <= points.START_SPREAD_S
         assert flow["start_s"] + flow["duration_s"] == pytest.approx(stop_s)
     assert len({flow["start_s"] % 1 for flow in flows}) == 4  # not in step
+
+
+def chain(**flow):
+    """Return a scenario over hops a, b and c with one more flow, of reno."""
+    tree = source()
+    tree.pop("axes")
+    tree["topology"] = {"kind": "chain", "hops": ["a", "b", "c"]}
+    tree["links"] = {
+        "a": {"rate_mbps": 15, "queue_pkts": 50},
+        "b": {"rate_mbps": 2, "queue_pkts": 50},
+        "c": {"delay_ms": 5, "loss_pct": 10},
+    }
+    tree["flows"].append({"name": "x", "algorithm": "reno"} | flow)
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("flow", "span", "way", "cross"),
+    [
+        ({}, (0, 2), ("a", "b", "c"), False),
+        ({"first_hop": "a", "last_hop": "c"}, (0, 2), ("a", "b", "c"), False),
+        ({"last_hop": "a"}, (0, 0), ("a",), True),
+        ({"first_hop": "b"}, (1, 2), ("b", "c"), True),
+    ],
+)
+def test_a_flow_takes_its_part_of_a_chain(flow, span, way, cross):
+    loaded = scenario.parse("test", chain(**flow))
+    assert loaded.flows[1].way(loaded.topology) == way
+    spec = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0].spec
+    assert spec["topology"]["spans"] == [(0, 2), span]
+    assert [f["cross"] for f in spec["flows"]] == [False, cross]
+    assert list(spec["links"]) == ["a", "b", "c", "reverse_c", "reverse_b", "reverse_a"]
+    assert points.bound_mbps(loaded) == pytest.approx(2 * 0.9 * 1448 / 1514)
+
+
+@pytest.mark.parametrize(
+    ("flow", "told"),
+    [
+        ({"first_hop": "c", "last_hop": "a"}, "c comes after a"),
+        ({"first_hop": "c"}, "none of the links c has rate_mbps"),
+        ({"reverse": True, "last_hop": "a"}, "none of the links reverse_a has rate_mbps"),
+        ({"first_hop": "d"}, "unknown hop in first_hop of flow x"),
+    ],
+)
+def test_a_way_that_is_none_is_refused(flow, told):
+    with pytest.raises(BadInput, match=told):
+        scenario.parse("test", chain(**flow))
+
+
+def test_a_hop_has_one_name():
+    tree = chain()
+    tree["topology"]["hops"] = ["a", "b", "c", "b"]
+    assert scenario.parse("test", tree).topology.hops == ("a", "b", "c")
 
 
 def test_udp_flows_have_a_rate_and_no_algorithm():
@@ -263,11 +326,11 @@ def test_udp_flows_have_a_rate_and_no_algorithm():
     tree["axes"]["udp"] = {"sets": "flows.1.rate_mbps", "values": [0, 0.5]}
     loaded = scenario.parse("test", tree)
     silent, loud = points.expand(loaded, ("jtcp",), [1], lambda names: "-".join(names))[:2]
-    assert silent.spec["udp"] == [] and silent.spec["topology"]["pairs"] == 1
+    assert silent.spec["udp"] == [] and len(silent.spec["topology"]["spans"]) == 1
     assert [f["name"] for f in loud.spec["flows"]] == ["tcp"] and loud.build == "jtcp"
     udp = loud.spec["udp"]
     assert [(f["name"], f["pair"], f["rate_mbps"]) for f in udp] == [("u1", 2, 0.5), ("u2", 3, 0.5)]
-    assert loud.spec["topology"]["pairs"] == 3 and loud.bound_mbps == silent.bound_mbps
+    assert len(loud.spec["topology"]["spans"]) == 3 and loud.bound_mbps == silent.bound_mbps
     assert loud.spec["taps"] == ["bottleneck", "wireless"]
     for wrong, told in (({"algorithm": "reno"}, "no algorithm"), ({"rate_mbps": -1}, "between 0")):
         tree["flows"][1] |= wrong
@@ -282,7 +345,8 @@ def test_flows_one_after_the_other_share_a_pair():
     loaded = scenario.parse("test", tree)
     point = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0]
     flows = point.spec["flows"]
-    assert [f["pair"] for f in flows] == [1, 1, 1, 2] and point.spec["topology"]["pairs"] == 2
+    assert [f["pair"] for f in flows] == [1, 1, 1, 2]
+    assert len(point.spec["topology"]["spans"]) == 2
     assert [round(f["start_s"] - 0.05) for f in flows] == [0, 4, 8, 0]
     tree["flows"][0]["count"] = 6
     with pytest.raises(BadInput, match="a second at least"):

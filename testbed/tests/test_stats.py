@@ -2,13 +2,14 @@
 """Medians, intervals, fairness, and verdicts on claims."""
 
 import random
+from dataclasses import replace
 from statistics import median
 
 import pytest
 
 from lab import claims
 from lab.errors import BadInput
-from lab.scenario import parse
+from lab.scenario import Claim, parse
 from lab.stats import estimate, jain_index
 
 
@@ -87,6 +88,22 @@ def test_ratios_are_taken_seed_by_seed():
     assert verdict(SIX, SIX[:2], against="reno", at_least=1).value.n == 2
     assert verdict(SIX, against="bound", at_most=0.75, where={"loss_pct": 1}).value.high == 0.75
     assert verdict(SIX, against="reno", at_least=1).verdict == "not measured"
+
+
+def test_a_claim_may_be_about_some_of_the_flows():
+    def of_flows(algorithm, seed, rates):
+        kinds = [("tcp", rates[0]), *(("cross", rate) for rate in rates[1:])]
+        flows = [{"kind": kind, "goodput_mbps": rate} for kind, rate in kinds]
+        return result(algorithm, seed, 9.0) | {"flows": flows}
+
+    claim = Claim("c", "c", "goodput_mbps", "jtcp", flows="cross", against="reno", at_least=0.5)
+    results = [of_flows("jtcp", seed, [8, 1, 2, None]) for seed in range(6)]
+    results += [of_flows("reno", seed, [1, 2, 4]) for seed in range(6)]
+    found = claims._judge(claim, results)
+    assert found.verdict == "holds" and (found.value.low, found.value.high) == (0.5, 0.5)
+    assert found.subject == "goodput_mbps of cross, jtcp / reno"
+    alone = claims._judge(replace(claim, flows="none", against=""), results)
+    assert alone.verdict == "not measured"
 
 
 def test_an_algorithm_against_itself_elsewhere():

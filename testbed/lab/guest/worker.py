@@ -137,8 +137,11 @@ class Lab:
     def __init__(self, topology: dict, clock: str):
         self.clock = clock
         kind = topologies.KINDS[topology["kind"]]
-        self.kind = kind
-        self.net = Mininet(topo=kind(pairs=topology["pairs"]), controller=None)
+        self.address = kind.address
+        self.devices = topologies.devices(topology["hops"])
+        self.entry = topology["hops"][topology["spans"][0][0]]  # of the first pair of hosts
+        topo = kind(hops=topology["hops"], spans=topology["spans"])
+        self.net = Mininet(topo=topo, controller=None)
         self.net.start()
         topologies.finish(self.net, topology["offloads"], topology["ecn"])
         self.parameters = Parameters()
@@ -152,7 +155,7 @@ class Lab:
             "duration_s": WARM_UP_S,
             "sample_ms": 100,
             # without a rate, virtual time would stand still while data flows
-            "links": {"bottleneck": {"rate_mbps": 10.0, "queue_pkts": 100}},
+            "links": {self.entry: {"rate_mbps": 10.0, "queue_pkts": 100}},
             "flows": [flow | {"duration_s": WARM_UP_S}],
             "udp": [],
             "events": [],
@@ -164,7 +167,7 @@ class Lab:
         self.run(point, out)
 
     def set_links(self, links: dict) -> None:
-        for hop, dev in self.kind.HOPS.items():
+        for hop, dev in self.devices.items():
             values = dict(links.get(hop, {}))
             seed = values.pop("seed", 0)
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
@@ -214,7 +217,7 @@ class Lab:
             links[event["link"]]["rate_mbps"] = event["rate_mbps"]
             values = {k: v for k, v in links[event["link"]].items() if k != "seed"}
             sleep_until_ns(round(start_s * 1e9) + round(event["at_s"] * 1e9))
-            dev = self.kind.HOPS[event["link"]]
+            dev = self.devices[event["link"]]
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
                 change_link(dev, Link(**values))
 
@@ -230,7 +233,7 @@ class Lab:
 
     def start_tap(self, hop: str, out: Path):
         """Record what enters a hop and what leaves it; see lab.truth."""
-        dev = self.kind.HOPS[hop]
+        dev = self.devices[hop]
         command = [str(BIN / "labtap"), "--dev", dev, "--out", str(out / f"tap-{hop}")]
         return self._start_and_wait(self.net[dev.split("-")[0]], command, TAP_PRIORITY)
 
@@ -257,7 +260,7 @@ class Lab:
         for hop, link in point["links"].items():
             if not link.get("queue_pkts") and not link.get("loss_pct"):
                 continue  # it can neither delay nor drop: nothing to sample
-            dev = self.kind.HOPS[hop]
+            dev = self.devices[hop]
             pid = self.net[dev.split("-")[0]].pid
             option = "--aqm-hop" if link.get("aqm") else "--hop"
             command += [option, f"{hop}:/proc/{pid}/ns/net:{dev}"]
@@ -279,7 +282,7 @@ class Lab:
 
     def _start_sender(self, flow: dict, start_s: float, report: Path, options: list[str]):
         command = [
-            str(BIN / "labflow"), "send", "--connect", self.kind.address(*receiver(flow)),
+            str(BIN / "labflow"), "send", "--connect", self.address(*receiver(flow)),
             "--port", str(SINK_PORT), "--name", flow["name"], *options,
             "--start-at-s", f"{start_s + flow['start_s']:.9f}", "--json", str(report),
         ]  # fmt: skip
