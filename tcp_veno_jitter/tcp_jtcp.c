@@ -55,6 +55,10 @@
 #define TCP_VERDICT_SYSTEM jtcp
 #include "tcp_verdict.h"
 
+#define TCP_JITTER_SYSTEM jtcp
+#define CREATE_TRACE_POINTS
+#include "tcp_jitter_trace.h"
+
 static struct tcp_param jtcp_k_percent = { .value = 50, .min = 1, .max = 1000 };
 module_param_cb(k_percent, &tcp_param_ops, &jtcp_k_percent, 0644);
 MODULE_PARM_DESC(k_percent,
@@ -115,9 +119,10 @@ static void jtcp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	in.sent_us = (u32)jtcp->arrival.sent_us;
 	in.arrived_us = jtcp->arrival.arrived_us;
 	in.tick_us = tcp_arrival_tick_us(&jtcp->arrival);
-	jitter_ratio_update(&jtcp->ratio, &in, tcp_snd_cwnd(tp),
-			    tcp_param_get(&jtcp_m),
-			    tcp_param_get(&jtcp_alpha_percent));
+	if (jitter_ratio_update(&jtcp->ratio, &in, tcp_snd_cwnd(tp),
+				tcp_param_get(&jtcp_m),
+				tcp_param_get(&jtcp_alpha_percent)))
+		trace_tcp_jitter_ratio(sk, jtcp->ratio.jr, jtcp->ratio.sjr);
 }
 
 /* The ratio that decides: sjr, or Jr if smoothing is off. */

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from lab import truth
+from lab import ratios, truth
 from lab.algorithms import ALGORITHMS
 from lab.points import START_SPREAD_S, Point
 from lab.scenario import CLASSIFIED
@@ -20,7 +20,8 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
     """Return the results of POINT from the folder RAW (flows.csv, hops.csv, flow-*.json).
 
     Rates are over the time after the warm-up; *_whole_* and the counts over the whole run. Where
-    the scenario asks for the truth, verdicts.csv is left in RAW.
+    the scenario asks for the truth, verdicts.csv is left in RAW, and ratios.csv where it asks for
+    the jitter ratio.
     """
     samples = pl.read_csv(raw / "flows.csv", infer_schema_length=None)
     hops = pl.read_csv(raw / "hops.csv", infer_schema_length=None)
@@ -48,6 +49,7 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         **_queue_delay(point, hops),
         **_losses(point, hops),
         **_classified(point, raw, ends),
+        **_ratios(point, raw, ends),
         "flows": flows,
         "udp": [_udp(raw, i, spec) for i, spec in enumerate(point.spec["udp"])],
         "params": {
@@ -212,6 +214,17 @@ def _classified(point: Point, raw: Path, ends: list[dict]) -> dict[str, int | fl
         return dict.fromkeys(CLASSIFIED)
     counts = truth.matrix(rows.filter(pl.col("algorithm") == point.algorithm))
     return counts | truth.rates(counts)
+
+
+def _ratios(point: Point, raw: Path, ends: list[dict]) -> dict[str, float | None]:
+    """Return what the samples of the jitter ratio are like after the warm-up, those of the
+    algorithm under test, and leave them all in ratios.csv."""
+    if "tcp_jitter_ratio" not in point.spec["traces"]:
+        return {}
+    rows = ratios.read_point(point.spec, raw, ends)
+    rows.write_csv(raw / "ratios.csv")
+    steady = pl.col("time_s") > point.warmup_s
+    return ratios.figures(rows.filter(steady & (pl.col("algorithm") == point.algorithm)))
 
 
 def _quantile(values: pl.Series, q: float) -> float:

@@ -26,6 +26,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from lab import ratios
 from lab.algorithms import ALGORITHMS
 from lab.metrics import drop_causes
 from lab.scenario import Axis, AxisValue, Scenario
@@ -40,6 +41,7 @@ SPREAD_FOR_OWN_SCALE = 4.0  # the same between panels, from which each gets its 
 SSTHRESH_NONE_PKTS = 1_000_000  # the kernel's "no threshold yet" is 2^31 - 1
 WINDOW_RTTS = 400  # of one point's life that a figure still resolves
 MAX_FLOWS_DRAWN = 8
+RATIO_ROOM = 3.2  # of a figure of the jitter ratio, in 1/w of a small window
 BOUND, BOUND_DASH = "bound (1-p)C", (0, (4, 3))
 
 RC = {
@@ -111,6 +113,11 @@ METRICS = {
         for kind in ("random", "congestion")
         for rate in ("recall", "precision")
     },
+    "jr_zero_pct": Metric("Samples of the jitter ratio that are 0", "%", 1),
+    "jr_below_pct": Metric("Samples of the raw jitter ratio below 1/2w", "%", 1),
+    "sjr_below_pct": Metric("Samples of the smoothed jitter ratio below 1/2w", "%", 1),
+    "jr_w_p50": Metric("Raw jitter ratio, median", "1/w", 2),
+    "sjr_w_p50": Metric("Smoothed jitter ratio, median", "1/w", 2),
 }
 
 
@@ -532,13 +539,7 @@ def cwnd_figure(result: dict[str, Any], flows: pl.DataFrame, hops: pl.DataFrame 
             hops = hops.filter(pl.col("time_s") <= end_s)
             _draw_losses(rug, window, losses(hops, result["params"]))
             _draw_queue(queue, hops, result["params"])
-        rug.set_yticks([])
-        rug.set_ylim(-0.6, 1.6)
-        rug.grid(False)
-        rug.set_ylabel("losses", rotation=0, ha="right", va="center")
-        for spine in rug.spines.values():
-            spine.set_visible(False)
-        rug.tick_params(axis="x", length=0)
+        _losses_only(rug)
         queue.set_xlim(0, end_s)
         queue.set_xlabel("time (s)")
         figure.align_ylabels([window, rtt, queue])
@@ -619,6 +620,70 @@ def _draw_queue(axes: Axes, hops: pl.DataFrame, params: dict[str, Any]) -> None:
         top = max(top, room, rows["backlog_pkts"].max() or 0)
     axes.set_ylim(0, 1.12 * top)
     axes.set_ylabel("queue\n(packets)")
+
+
+# --- the jitter ratio over time -----------------------------------------------------------
+
+
+def ratio_figure(result: dict[str, Any], samples: pl.DataFrame, hops: pl.DataFrame | None) -> str:
+    """Return the SVG of one flow's jitter ratio over time, raw and, where it is, smoothed, each
+    against 1/w, and of the losses. SAMPLES: of lab.ratios; of several flows the first is drawn."""
+    samples = samples.filter(pl.col("flow") == samples["flow"][0]).sort("time_s")
+    time_s, inverse = samples["time_s"], 1 / samples["cwnd_pkts"]
+    top = RATIO_ROOM * inverse.quantile(0.95)
+    shown = {"jitter_ratio": "raw Jr"}
+    if ratios.is_smoothed(samples):
+        shown["jitter_ratio_smoothed"] = "smoothed Jr"
+    with plt.rc_context(RC):
+        figure, (*panels, rug) = plt.subplots(
+            len(shown) + 1, 1, figsize=(9.2, 0.7 + 2.1 * len(shown)), sharex=True,
+            height_ratios=(*[2.3] * len(shown), 0.45),
+        )  # fmt: skip
+        for axes, (column, name) in zip(panels, shown.items(), strict=True):
+            colour = style(samples["algorithm"][0]).colour
+            _draw_ratio(axes, time_s, samples[column], colour, name, (-top / 2, top))
+            axes.plot(time_s, inverse, color=INK, lw=1.1, ls=BOUND_DASH, label="1/w")
+            axes.set_ylabel(name)
+            axes.legend(loc="lower right", bbox_to_anchor=(1.005, 0.985), ncol=4, borderaxespad=0)
+        _losses_only(rug)
+        if hops is not None:
+            _draw_losses(rug, panels[0], losses(hops, result["params"]))
+        rug.set_xlim(0, result["params"]["duration_s"])
+        rug.set_xlabel("time (s)")
+        figure.align_ylabels(panels)
+        figure.subplots_adjust(left=0.085, right=0.985, bottom=0.1, top=0.93, hspace=0.24)
+        return _svg(figure)
+
+
+def _draw_ratio(
+    axes: Axes, time_s: pl.Series, ratio: pl.Series, colour: str, name: str,
+    limits: tuple[float, float],
+) -> None:  # fmt: skip
+    """Draw RATIO over time: samples of 0 as rings, those beyond LIMITS as arrows at the edge."""
+    low, high = limits
+    axes.plot(time_s, ratio, color=colour, lw=0.7, alpha=0.55)
+    inside = (ratio > low) & (ratio < high) & (ratio != 0)
+    axes.plot(time_s.filter(inside), ratio.filter(inside), "o", color=colour, ms=2.6, mew=0,
+              label=name)  # fmt: skip
+    zero = time_s.filter(ratio == 0)
+    if len(zero):
+        axes.plot(zero, [0] * len(zero), "o", mfc="white", mec=colour, mew=0.9, ms=3.6, ls="",
+                  label=f"0: {len(zero)} of {len(ratio)} samples")  # fmt: skip
+    for beyond, edge, marker in ((ratio >= high, high, 6), (ratio <= low, low, 7)):
+        at = time_s.filter(beyond)
+        axes.plot(at, [edge] * len(at), marker=marker, color=colour, ms=4.5, ls="", clip_on=False)
+    axes.set_ylim(low, high)
+
+
+def _losses_only(rug: Axes) -> None:
+    """Make RUG a strip for marks of losses, without a scale."""
+    rug.set_yticks([])
+    rug.set_ylim(-0.6, 1.6)
+    rug.grid(False)
+    rug.set_ylabel("losses", rotation=0, ha="right", va="center")
+    for spine in rug.spines.values():
+        spine.set_visible(False)
+    rug.tick_params(axis="x", length=0)
 
 
 # --- text ---------------------------------------------------------------------------------

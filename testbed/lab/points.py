@@ -156,6 +156,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 flows.append(common | of_tcp)
             else:
                 udp.append(common | {"rate_mbps": flow.rate_mbps})
+    traced = {"tcp_verdict": at.run.truth, "tcp_jitter_ratio": at.run.jitter_ratio}
     return {
         "topology": asdict(at.topology) | {"spans": spans},
         "links": links,
@@ -167,6 +168,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
             for name in sorted({flow["algorithm"] for flow in flows} & at.modules.keys())
         },
         "taps": list(at.topology.hops) if at.run.truth else [],
+        "traces": [name for name, on in traced.items() if on],
         "duration_s": at.run.duration_s,
         "sample_ms": at.run.sample_ms,
         "rng_seed": derived_seed(seed, "rng"),

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from lab import build, claims, report
-from lab.scenario import Scenario, parse
+from lab.scenario import JITTER_RATIOS, Scenario, parse
 from lab.verdicts import HEAD, Score, scores
 
 SCORES_NOTE = (
@@ -21,6 +21,7 @@ SCORES_NOTE = (
     " said. docs/scenarios.md explains it."
 )
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
+METRICS_IF_THERE = JITTER_RATIOS
 
 
 def markdown_table(table: report.MetricTable) -> str:
@@ -62,7 +63,13 @@ def scores_table(found: list[Score]) -> str:
     return "\n".join(lines)
 
 
-def page(scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any]) -> str:
+def page(
+    scenario: Scenario,
+    results: list[dict[str, Any]],
+    meta: dict[str, Any],
+    figures: list[str],
+) -> str:
+    """Return the page of a run. FIGURES: those of the run besides goodput, without .svg."""
     names = list(dict.fromkeys(result["algorithm"] for result in results))
     command = shlex.join(_without_out(shlex.split(meta["command"])))
     parts = [
@@ -75,8 +82,10 @@ def page(scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any]
         f" {report.interval_note(results, scenario)} Best median of a column in bold;"
         " ours in bold on the left.",
         f"![goodput](./{scenario.id}.svg)",
+        *(f"![{name}](./{scenario.id}-{name}.svg)" for name in figures),
     ]
-    for metric in METRICS:
+    there = [name for name in METRICS_IF_THERE if any(r.get(name) is not None for r in results)]
+    for metric in (*METRICS, *there):
         table = report.metric_table(scenario, results, metric, names)
         parts += [f"## {table.title}" + (f" ({table.note})" if table.note else "")]
         parts += [markdown_table(table)]
@@ -108,7 +117,11 @@ def main(
     scenario = parse(meta["scenario"], meta["source"])
     results = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
     docs.mkdir(parents=True, exist_ok=True)
-    (docs / f"{scenario.id}.md").write_text(page(scenario, results, meta))
+    ratios = sorted((run / "plots").glob("ratio-*.svg"))
+    figures = [path.stem for path in ratios]
+    (docs / f"{scenario.id}.md").write_text(page(scenario, results, meta, figures))
+    for path in ratios:
+        shutil.copy(path, docs / f"{scenario.id}-{path.name}")
     shutil.copy(run / "plots" / "goodput_mbps.svg", docs / f"{scenario.id}.svg")
     print(docs / f"{scenario.id}.md")
 

@@ -22,7 +22,7 @@ from lab import plots
 from lab.claims import Verdict
 from lab.metrics import mean_goodput_mbps
 from lab.plots import Cells, Metric, Place
-from lab.scenario import Axis, Flow, Scenario
+from lab.scenario import JITTER_RATIOS, Axis, Flow, Scenario
 from lab.stats import Estimate, estimate
 from lab.store import write_atomically
 from lab.verdicts import HEAD as SCORE_HEAD
@@ -33,7 +33,7 @@ HEADLINE = "goodput_mbps"
 DETAILS = (
     "goodput_whole_mbps", "fair_share", "retransmits", "timeouts", "queue_delay_ms_p95",
     "srtt_ms_p50", "loss_random", "loss_congestion", "ce_marks", "jain",
-    "fct_s_p50", "fct_s_p95", "unfinished",
+    "fct_s_p50", "fct_s_p95", "unfinished", *JITTER_RATIOS,
 )  # fmt: skip
 WITH_FIGURE = ("fair_share", "retransmits", "timeouts", "queue_delay_ms_p95", "jain", "fct_s_p95")
 PEERS_OVER_TIME = ("reno", "bbr", "cubic", "veno", "westwood")  # the first two that have samples
@@ -114,6 +114,7 @@ def write_report(
         details=_details(scenario, results, names, figures),
         claims=[claim_row(verdict) for verdict in verdicts],
         over_time=_over_time(scenario, results, store_folder, figures),
+        ratios=_ratios(scenario, results, store_folder, figures),
         failures=list(failures),
         reproduce=_reproduce(meta),
         tc=sorted(meta.get("tc_commands_of_first_point", {}).items()),
@@ -495,6 +496,29 @@ def _over_time(
             }
         )
     return {"figures": drawn, "place": place_text(scenario, place)}
+
+
+def _ratios(
+    scenario: Scenario, results: list[dict], folder: Path, figures: Figures
+) -> list[dict[str, Any]]:
+    """Return the figures of the jitter ratio: the first seed that has samples, at each place."""
+    drawn: dict[tuple[str, Place], dict[str, Any]] = {}
+    for result in sorted(results, key=lambda result: result["seed"]):
+        name, place = result["algorithm"], plots.place(scenario, result)
+        ratios = plots.read_samples(_samples(folder, result, "ratios"))
+        if ratios is None or (name, place) in drawn:
+            continue
+        at = place_text(scenario, place)
+        hops = plots.read_samples(_samples(folder, result, "hops"))
+        svg = plots.ratio_figure(result, ratios, hops)
+        file = f"ratio-{name}-{plots.places(scenario).index(place)}"
+        drawn[name, place] = {
+            "name": name,
+            "place": at,
+            "seed": result["seed"],
+            "svg": figures.add(file, f"Jitter ratio of {name} over time, {at}", svg),
+        }
+    return list(drawn.values())
 
 
 def _samples(folder: Path, result: dict[str, Any], kind: str = "flows") -> Path:

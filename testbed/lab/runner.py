@@ -50,8 +50,9 @@ def run(
 ) -> Sweep:
     """Run those of POINTS that STORE does not have yet; return all that it then has."""
     keep = _keeps_samples(scenario, points)
-    todo = [point for point in points if not store.has(point, keep(point))]
-    sweep = Sweep([], reused=len(points) - len(todo))
+    missing = [point for point in points if not store.has(point, keep(point))]
+    sweep = Sweep([], reused=len(points) - len(missing))
+    todo = list({point.id: point for point in missing}.values())  # an axis may not concern all
     started = time.time()
     store.write_json("meta.json", _meta(scenario, points, backend, started, None))
     try:

@@ -43,6 +43,8 @@ CLASSIFIED = (
     "classified_congestion_recall",
     "classified_congestion_precision",
 )
+# What run.jitter_ratio adds: what its samples are like.
+JITTER_RATIOS = ("jr_zero_pct", "jr_below_pct", "sjr_below_pct", "jr_w_p50", "sjr_w_p50")
 METRICS = (
     "goodput_mbps",
     "goodput_whole_mbps",
@@ -62,6 +64,7 @@ METRICS = (
     "loss_congestion",
     "ce_marks",
     *CLASSIFIED,
+    *JITTER_RATIOS,
 )
 
 
@@ -142,6 +145,7 @@ class Run:
     seeds: int = 10
     sample_ms: int = 200
     keep_samples: str = "first-seed"  # or all, none
+    jitter_ratio: bool = False  # record every sample of it
     truth: bool = False  # hold what algorithms say about losses against what dropped the packets
 
 
@@ -602,6 +606,8 @@ def _check(scenario: Scenario) -> None:
         _check_claim(claim, axes, scenario.flows)
         if claim.metric in CLASSIFIED and not scenario.run.truth:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.truth = true")
+        if claim.metric in JITTER_RATIOS and not scenario.run.jitter_ratio:
+            raise BadInput(f"claim {claim.id}: {claim.metric} needs run.jitter_ratio = true")
 
 
 def _check_way(scenario: Scenario, flow: Flow) -> None:

@@ -15,6 +15,7 @@ SAMPLES = ("flows.csv", "hops.csv")
 VERDICTS = (
     "verdicts.csv"  # kept of every point that has it: it is small, and rules are chosen on it
 )
+RATIOS = "ratios.csv"  # with the samples, of points that have it
 PROJECT_RESULTS = Path("results")
 
 
@@ -68,6 +69,7 @@ class Store:
     def add(self, point: Point, result: dict[str, Any], raw: Path, keep_samples: bool) -> None:
         """Keep the result of POINT; its samples first, so that a result is never without them."""
         kept = [*(SAMPLES if keep_samples else ()), *([VERDICTS] if point.spec["taps"] else ())]
+        kept += [RATIOS] if keep_samples and "tcp_jitter_ratio" in point.spec["traces"] else []
         for name in kept:
             write_atomically(self._sample_file(point, name), (raw / name).read_text())
         write_atomically(self._point_file(point), json.dumps(result, sort_keys=True) + "\n")

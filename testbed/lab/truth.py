@@ -14,13 +14,13 @@ sender could know by then, missing:
 Times are whole ns of the lab's CLOCK_MONOTONIC, sequence numbers are unwrapped to 64 bits.
 """
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+from lab import trace
 
 TAP_RECORD = np.dtype(
     [
@@ -39,8 +39,6 @@ TCP = 6
 CLOCK_ERROR_NS = 2000  # the sender's clock counts whole us, and so does the trace
 NEVER = np.iinfo(np.int64).max
 
-VERDICT_LINE = re.compile(r" (\d+)\.(\d{6}): tcp_verdict: (.*)")
-JITTER_RATIO_ONE = 1 << 24  # fixed point of estimators/jitter_ratio.h
 BACKLOG_ONE = 1 << 8  # of estimators/veno_backlog.h
 SAID = ("random", "congestion")
 COLUMNS = {
@@ -237,15 +235,6 @@ def _data_of(tap: pl.DataFrame, sport: int) -> pl.DataFrame:
 # --- verdicts -----------------------------------------------------------------------------
 
 
-def read_verdicts(text: str) -> Iterator[dict]:
-    """Give each event of a trace with its time; numbers as int."""
-    for seconds, microseconds, fields in VERDICT_LINE.findall(text):
-        event = dict(field.split("=") for field in fields.split())
-        yield {"time_ns": int(seconds + microseconds) * 1000} | {
-            key: value if key in ("verdict", "at") else int(value) for key, value in event.items()
-        }
-
-
 def judge(
     verdicts: list[dict],
     taps: dict[str, pl.DataFrame],
@@ -273,8 +262,8 @@ def judge(
                 "lost_random_pkts": lost.count("random"),
                 "lost_congestion_pkts": lost.count("congestion"),
                 "backlog_pkts": verdict["backlog"] / BACKLOG_ONE,
-                "jitter_ratio": round(verdict["jr"] / JITTER_RATIO_ONE, 6),
-                "jitter_ratio_smoothed": round(verdict["sjr"] / JITTER_RATIO_ONE, 6),
+                "jitter_ratio": round(verdict["jr"] / trace.JITTER_RATIO_ONE, 6),
+                "jitter_ratio_smoothed": round(verdict["sjr"] / trace.JITTER_RATIO_ONE, 6),
             }
             | {name: verdict[name] for name in FIGURES}
         )
@@ -289,19 +278,14 @@ def truth_of(causes: list[str]) -> str:
 def judge_point(spec: dict, raw: Path, ends: list[dict], causes: dict[str, str]) -> pl.DataFrame:
     """Return judge() of the folder RAW of a point. ENDS: what labflow said of each flow at its
     end, in the order of SPEC's flows."""
-    flows = {
-        end["source_port"]: (flow["name"], flow["algorithm"])
-        for flow, end in zip(spec["flows"], ends, strict=True)
-        if not flow["cross"]  # the taps are on the whole way forward
-    }
-    start_s = ends[0]["start_s"] - spec["flows"][0]["start_s"]
-    told = read_verdicts((raw / "verdicts.txt").read_text())
+    flows = trace.flows_by_port(spec, ends)  # the taps are on the whole way forward
+    text = (raw / "trace.txt").read_text()
     return judge(
-        [verdict for verdict in told if verdict["sport"] in flows],
+        [told for told in trace.events(text, "tcp_verdict") if told["sport"] in flows],
         {hop: read_tap(raw / f"tap-{hop}") for hop in spec["taps"]},
         causes,
         flows,
-        round(start_s * 1e9),
+        trace.start_ns(spec, ends),
     )
 
 

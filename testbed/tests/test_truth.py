@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lab import points, scenario, truth, verdicts
+from lab import points, scenario, trace, truth, verdicts
 from lab.metrics import summarize
 
 CAUSES = {"bottleneck": "congestion", "wireless": "random"}
@@ -55,7 +55,7 @@ class Path:
             f" srtt_us=2 min_rtt_us={(2 * PATH_MS + BACK_MS) * 1000} queue_us=3 queue_max_us=4"
             " backlog=384 jr=-8388608 sjr=4194304"
         )
-        (found,) = truth.read_verdicts(text)
+        (found,) = trace.events(text, "tcp_verdict")
         return found
 
     def judge(self, folder, *told: dict) -> pl.DataFrame:
@@ -198,7 +198,7 @@ def measured(backend, tmp_path_factory):
         loaded = scenario.load(base, given)
         (sweep[name],) = points.expand(loaded, ("veno03",), [1], backend.build.key)
     both = sweep["both"]
-    sweep["unseen"] = dataclasses.replace(both, spec=both.spec | {"taps": []})
+    sweep["unseen"] = dataclasses.replace(both, spec=both.spec | {"taps": [], "traces": []})
     found = {}
 
     def on_outcome(outcome):

@@ -101,16 +101,17 @@ def start_time(clock: str, now_s: float, processes: int) -> float:
     return max((ready_s // START_GRID_S + 1) * START_GRID_S, FIRST_START_S)
 
 
-class Verdicts:
-    """What the modules' tracepoint says about losses (tcp_verdict.h), from now to the end."""
+class Trace:
+    """What the modules' tracepoints EVENTS (tcp_*_trace.h) say from now on."""
 
-    def __init__(self):
+    def __init__(self, events: list[str]):
         if not (TRACING / "events").is_dir():
             subprocess.run(["mount", "-t", "tracefs", "none", str(TRACING)], check=True)
         self.trace = TRACING / "instances" / "lab"
         self.trace.mkdir(exist_ok=True)
         (self.trace / "trace_clock").write_text("mono")
-        self.enables = list((self.trace / "events").glob("*/tcp_verdict/enable"))
+        folder = self.trace / "events"
+        self.enables = [path for name in events for path in folder.glob(f"*/{name}/enable")]
         self._clear()
         self._listen(True)
 
@@ -119,7 +120,7 @@ class Verdicts:
         self._listen(False)
         for stats in self.trace.glob("per_cpu/*/stats"):
             if "overrun: 0\n" not in stats.read_text():
-                raise RuntimeError("the trace buffer was too small for all verdicts")
+                raise RuntimeError("the trace buffer was too small for all events")
         path.write_text((self.trace / "trace").read_text())
         self._clear()
 
@@ -161,6 +162,7 @@ class Lab:
             "events": [],
             "modules": {},
             "taps": [],
+            "traces": [],
         }
         out = TEMPORARY / "warm-up"
         out.mkdir()
@@ -184,7 +186,7 @@ class Lab:
         sinks = [self.start_sink(*where) for where in receivers]
         sinks += [self.start_udp_sink(i, flow, out) for i, flow in enumerate(point["udp"])]
         taps = [self.start_tap(hop, out) for hop in point["taps"]]
-        verdicts = Verdicts() if taps else None
+        trace = Trace(point["traces"]) if point["traces"] else None
         others = [
             self.start_probe(point, start_s, out),
             *(self.start_flow(i, flow, start_s, out) for i, flow in enumerate(point["flows"])),
@@ -204,8 +206,8 @@ class Lab:
             process.terminate()
             errors.append(_finish(process))
         time.sleep(SETTLE_S)
-        if verdicts:
-            verdicts.save(out / "verdicts.txt")
+        if trace:
+            trace.save(out / "trace.txt")
         errors = [error for error in errors if error]
         if errors:
             raise RuntimeError("; ".join(errors))
