@@ -41,6 +41,7 @@ SPREAD_FOR_OWN_SCALE = 4.0  # the same between panels, from which each gets its 
 SSTHRESH_NONE_PKTS = 1_000_000  # the kernel's "no threshold yet" is 2^31 - 1
 WINDOW_RTTS = 400  # of one point's life that a figure still resolves
 MAX_FLOWS_DRAWN = 8
+QUEUE_SHADES = ("#4b5563", "#3f8fc4", "#b0802a")
 RATIO_ROOM = 3.2  # of a figure of the jitter ratio, in 1/w of a small window
 BOUND, BOUND_DASH = "bound (1-p)C", (0, (4, 3))
 
@@ -609,17 +610,22 @@ def _draw_queue(axes: Axes, hops: pl.DataFrame, params: dict[str, Any]) -> None:
     links = params["links"]
     queues = [h for h in params["topology"]["hops"] if links[h]["queue_pkts"]]
     top = 1.0
-    for hop, shade in zip(queues, itertools.cycle(("#4b5563", "#9aa3af"))):
+    for hop, shade in zip(queues, itertools.cycle(QUEUE_SHADES)):
         rows = hops.filter(pl.col("hop") == hop).sort("time_s")
-        axes.fill_between(
-            rows["time_s"], rows["backlog_pkts"].fill_null(0), step="post", color=shade, lw=0,
-            alpha=0.75,
-        )  # fmt: skip
+        backlog_pkts = rows["backlog_pkts"].fill_null(0)
+        if len(queues) == 1:
+            axes.fill_between(rows["time_s"], backlog_pkts, step="post", color=shade, lw=0,
+                              alpha=0.75)  # fmt: skip
+        else:  # one would hide the other
+            axes.step(rows["time_s"], backlog_pkts, where="post", color=shade, lw=0.9, label=hop)
         room = links[hop]["queue_pkts"]
         axes.axhline(room, color=INK, ls=BOUND_DASH, lw=0.9)
         top = max(top, room, rows["backlog_pkts"].max() or 0)
     axes.set_ylim(0, 1.12 * top)
     axes.set_ylabel("queue\n(packets)")
+    if len(queues) > 1:
+        axes.legend(loc="upper right", bbox_to_anchor=(1.005, -0.5), ncol=len(queues),
+                    borderaxespad=0)  # fmt: skip
 
 
 # --- the jitter ratio over time -----------------------------------------------------------

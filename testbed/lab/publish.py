@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lab import build, claims, report
+from lab import build, claims, plots, report
 from lab.scenario import JITTER_RATIOS, Scenario, parse
 from lab.verdicts import HEAD, Score, scores
 
@@ -64,12 +64,9 @@ def scores_table(found: list[Score]) -> str:
 
 
 def page(
-    scenario: Scenario,
-    results: list[dict[str, Any]],
-    meta: dict[str, Any],
-    figures: list[str],
+    scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any], figures: dict[str, str]
 ) -> str:
-    """Return the page of a run. FIGURES: those of the run besides goodput, without .svg."""
+    """Return the page of a run. FIGURES: those besides goodput, file name -> what it shows."""
     names = list(dict.fromkeys(result["algorithm"] for result in results))
     command = shlex.join(_without_out(shlex.split(meta["command"])))
     parts = [
@@ -78,15 +75,15 @@ def page(
         f"    {command}",
         f"Linux {meta['kernel_release']}, backend {meta['backend']},"
         f" commit `{meta['git_commit'][:12]}`,"
-        f" {len(meta['seeds'])} seeds, {meta['points']} points in {meta['wall_s']:.0f} s."
+        f" {len(meta['seeds'])} seeds, {meta['points']} points{_took(meta)}."
         f" {report.interval_note(results, scenario)} Best median of a column in bold;"
         " ours in bold on the left.",
         f"![goodput](./{scenario.id}.svg)",
-        *(f"![{name}](./{scenario.id}-{name}.svg)" for name in figures),
+        *(f"{caption}:\n\n![{caption}](./{name})" for name, caption in figures.items()),
     ]
     there = [name for name in METRICS_IF_THERE if any(r.get(name) is not None for r in results)]
-    for metric in (*METRICS, *there):
-        table = report.metric_table(scenario, results, metric, names)
+    tables = [report.metric_table(scenario, results, name, names) for name in (*METRICS, *there)]
+    for table in [*tables, *report.cross_tables(scenario, results, names)]:
         parts += [f"## {table.title}" + (f" ({table.note})" if table.note else "")]
         parts += [markdown_table(table)]
     if found := scores(results):
@@ -94,6 +91,18 @@ def page(
     if scenario.claims:
         parts += ["## Claims", claims_table(claims.judge(scenario, results))]
     return "\n\n".join(parts) + "\n"
+
+
+def ratio_caption(scenario: Scenario, stem: str) -> str:
+    """Return what the figure STEM of a report shows: ratio-ALGORITHM-number of the place."""
+    _, algorithm, number = stem.split("-")
+    at = report.place_text(scenario, plots.places(scenario)[int(number)])
+    return f"Jitter ratio of {algorithm} over time" + (f", {at}" if at else "")
+
+
+def _took(meta: dict[str, Any]) -> str:
+    """Return how long the run took, nothing if some of its points are of an earlier one."""
+    return "" if meta.get("points_of_earlier_runs") else f" in {meta['wall_s']:.0f} s"
 
 
 def _without_out(arguments: list[str]) -> list[str]:
@@ -117,11 +126,11 @@ def main(
     scenario = parse(meta["scenario"], meta["source"])
     results = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
     docs.mkdir(parents=True, exist_ok=True)
-    ratios = sorted((run / "plots").glob("ratio-*.svg"))
-    figures = [path.stem for path in ratios]
-    (docs / f"{scenario.id}.md").write_text(page(scenario, results, meta, figures))
-    for path in ratios:
+    figures = {}
+    for path in sorted((run / "plots").glob("ratio-*.svg")):
+        figures[f"{scenario.id}-{path.name}"] = ratio_caption(scenario, path.stem)
         shutil.copy(path, docs / f"{scenario.id}-{path.name}")
+    (docs / f"{scenario.id}.md").write_text(page(scenario, results, meta, figures))
     shutil.copy(run / "plots" / "goodput_mbps.svg", docs / f"{scenario.id}.svg")
     print(docs / f"{scenario.id}.md")
 

@@ -179,6 +179,12 @@ def _classification(results: list[dict]) -> dict[str, Any] | None:
     return {"head": SCORE_HEAD, "scores": found} if found else None
 
 
+def cross_tables(scenario: Scenario, results: list[dict], names: list[str]) -> list[MetricTable]:
+    """Return the goodput of each kind of TCP cross traffic, which no other figure has."""
+    cross = [flow for flow in scenario.flows if flow.is_cross(scenario.topology)]
+    return [_flow_table(scenario, results, f, names) for f in cross if f.transport == "tcp"]
+
+
 def _flow_table(
     scenario: Scenario, results: list[dict], flow: Flow, names: list[str]
 ) -> MetricTable:
@@ -541,13 +547,18 @@ def _reproduce(meta: dict[str, Any]) -> list[tuple[str, str]]:
         ("Kernel", meta.get("kernel_release", "")),
         ("Kernel build", meta.get("kernel_build", "")),
         ("Seeds", f"{seeds[0]} to {seeds[-1]}" if contiguous else ", ".join(map(str, seeds))),
-        ("Points", str(meta.get("points", ""))),
+        ("Points", _points_text(meta)),
         ("Started", str(meta.get("started", ""))[:19].replace("T", " ") + " UTC"),
         ("Wall time", f"{wall_s:g} s on {cpus} CPUs" if wall_s is not None else "not finished"),
     ]
     if not meta.get("started"):
         entries = [entry for entry in entries if entry[0] not in ("Started", "Wall time")]
     return [(label, str(text)) for label, text in entries if str(text).strip()]
+
+
+def _points_text(meta: dict[str, Any]) -> str:
+    earlier = meta.get("points_of_earlier_runs")
+    return f"{meta.get('points', '')}" + (f", {earlier} of them of earlier runs" if earlier else "")
 
 
 # --- the terminal -------------------------------------------------------------------------

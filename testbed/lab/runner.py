@@ -54,13 +54,13 @@ def run(
     sweep = Sweep([], reused=len(points) - len(missing))
     todo = list({point.id: point for point in missing}.values())  # an axis may not concern all
     started = time.time()
-    store.write_json("meta.json", _meta(scenario, points, backend, started, None))
+    store.write_json("meta.json", _meta(scenario, points, backend, started, sweep))
     try:
         if todo:
             _run_all(todo, backend, store, jobs, keep, sweep)
     finally:
         sweep.results = store.assemble(points)
-        store.write_json("meta.json", _meta(scenario, points, backend, started, time.time()))
+        store.write_json("meta.json", _meta(scenario, points, backend, started, sweep, time.time()))
     return sweep
 
 
@@ -184,7 +184,9 @@ class _Progress:
             self.say(f"{self._done} of {self._total} points, {spent_s:.0f} s, {left_s:.0f} s left")
 
 
-def _meta(scenario, points, backend, started: float, ended: float | None) -> dict[str, Any]:
+def _meta(
+    scenario, points, backend, started: float, sweep: Sweep, ended: float | None = None
+) -> dict[str, Any]:
     """Return what a reader needs to run this again. Wall times are here and nowhere else."""
     first = points[0]
     return {
@@ -196,6 +198,7 @@ def _meta(scenario, points, backend, started: float, ended: float | None) -> dic
         "git_dirty": bool(_git("status", "--porcelain")),
         **backend.describe(),
         "points": len(points),
+        "points_of_earlier_runs": sweep.reused,
         "algorithms": sorted({point.algorithm for point in points}),
         "seeds": sorted({point.seed for point in points}),
         "tc_commands_of_first_point": {

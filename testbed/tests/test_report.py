@@ -9,10 +9,11 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import polars as pl
 import pytest
 from rich.console import Console
 
-from lab import claims, plots, publish, report
+from lab import claims, plots, publish, ratios, report
 from lab.points import bound_mbps, resolve
 from lab.scenario import CLASSIFIED, Scenario, parse
 from lab.verdicts import scores
@@ -358,8 +359,20 @@ def test_cross_traffic_has_a_table_and_no_fairness(tmp_path):
         {"name": "on-a-hop", "algorithm": "cubic", "last_hop": "bottleneck"},
     ]
     scenario = make_scenario(flows=flows)
-    html = write(scenario, make_results(scenario, ("jtcp",), seeds=6), tmp_path)
+    results = make_results(scenario, ("jtcp",), seeds=6)
+    html = write(scenario, results, tmp_path)
     assert "Jain" not in html and "“on-a-hop” (cubic)" in html
+    page = publish.page(scenario, results, make_meta(results), {})
+    assert "“on-a-hop” (cubic)" in page and "“tested”" not in page
+
+
+def test_a_run_that_was_resumed_does_not_say_how_long_it_took(tmp_path):
+    scenario = make_scenario()
+    results = make_results(scenario, ("jtcp",), seeds=6)
+    assert "6 points in 61 s" in publish.page(scenario, results, make_meta(results), {})
+    resumed = {"points_of_earlier_runs": 4}
+    assert "6 points. " in publish.page(scenario, results, make_meta(results, **resumed), {})
+    assert "6, 4 of them of earlier runs" in write(scenario, results, tmp_path, **resumed)
 
 
 def test_classification_is_summed_over_seeds(tmp_path):
@@ -381,6 +394,31 @@ def test_classification_is_summed_over_seeds(tmp_path):
     section = html[html.index("Loss classification") :].split("</section>")[0]
     assert section.count("<tr") == 4
     assert all(f"<td>{text}</td>" in section for score in found for text in score.texts)
+
+
+@pytest.mark.parametrize("smoothed", [0.0, 0.02])
+def test_the_jitter_ratio_is_drawn_at_each_place(tmp_path, smoothed):
+    """Zeros are counted, and there is no panel of a ratio that the module did not smooth."""
+    scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [1, 3]}})
+    results = make_results(scenario, ("jtcp", "reno"), seeds=2)
+    assert "Jitter ratio" not in write(scenario, results, tmp_path)
+    rows = [(i / 2, "tcp", "jtcp", 50, (0, 0.04, -0.3, 0.5)[i % 4], smoothed) for i in range(100)]
+    for result in results:
+        samples = pl.DataFrame(rows, schema=ratios.COLUMNS, orient="row")
+        if result["algorithm"] == "reno":
+            samples = samples.clear()
+        (tmp_path / "samples").mkdir(exist_ok=True)
+        samples.write_csv(tmp_path / "samples" / f"{result['point']}.ratios.csv")
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    section = html[html.index("<h2>Jitter ratio") :].split("</section>")[0]
+    assert section.count("<figure>") == 2 and section.count("0: 25 of 100 samples") == 2
+    assert section.count(">smoothed Jr<") == (2 * 2 if smoothed else 0)  # its axis, its legend
+    assert sorted(path.stem for path in (tmp_path / "plots").glob("ratio-*")) == [
+        "ratio-jtcp-0", "ratio-jtcp-1",
+    ]  # fmt: skip
+    caption = publish.ratio_caption(scenario, "ratio-jtcp-1")
+    assert caption == "Jitter ratio of jtcp over time, random loss 3 %"
 
 
 def test_a_published_table_says_what_each_column_is():

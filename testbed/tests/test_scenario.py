@@ -107,6 +107,7 @@ def test_every_scenario_of_the_project_is_good():
         ({"flows__0__transport": "upd"}, "did you mean 'udp'"),
         ({"flows__0__transport": "udp"}, "no flow has the algorithm under test"),
         ({"claims__0__metric": "classified_random_recall"}, "run.truth = true"),
+        ({"claims__0__metric": "jr_zero_pct"}, "run.jitter_ratio = true"),
         ({"flows__0__start_s": 30}, "end by run.duration_s"),
         ({"flows__0__algorithm": "tahoe"}, "unknown algorithm"),
         ({"axes__loss_pct__values": [0, 101]}, "at most 100 %"),
