@@ -91,6 +91,11 @@ MODULE_PARM_DESC(pace, "pace packets: 0 only under fq, 1 always (0-1)");
 #define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
 #define VJ_EMPTY_SHIFT		3	/* Q below base / 8 is no queue */
 #define VJ_FORGET_SHIFT		7	/* the largest Q fades, 1/128 a round */
+#define VJ_LEARN_SHIFT		2	/* and rises by 1/4 of the way */
+#define VJ_DELACK_PKTS		4	/* a smaller window waits for ACKs */
+#define VJ_BW_FADE_SHIFT	7	/* B without a queue, 1/128 a round */
+#define VJ_WAY_BACK_SHIFT	3	/* base / 8 longer is a busy way back */
+#define VJ_LOST_HALF		2	/* w / ocwnd if half of it is lost */
 #define VJ_TOP_PERCENT		85	/* of the largest Q is the top */
 #define VJ_TOPS			3	/* losses at the top that make a pattern */
 #define VJ_TOPS_MAX		15
@@ -205,6 +210,7 @@ static bool vj_is_part_of_base(const struct tcp_sock *tp, u32 queue_us,
 static bool vj_note_time(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	enum peer_clock_result result;
+	u32 tick_us = vj->clock.tick_us;
 
 	if (!tp->rx_opt.tstamp_ok)
 		return true;
@@ -212,29 +218,34 @@ static bool vj_note_time(struct veno_jitter *vj, const struct tcp_sock *tp)
 		return false;
 	result = peer_clock_update(&vj->clock, tp->rx_opt.rcv_tsval,
 				   tp->tcp_mstamp);
-	if (result == PEER_CLOCK_CHANGED) {
+	if (result == PEER_CLOCK_CHANGED)
 		forward_queue_restart(&vj->forward);
+	if (result == PEER_CLOCK_CHANGED || vj->clock.tick_us != tick_us)
 		tabe_restart(&vj->bandwidth);
-	}
 	return result != PEER_CLOCK_OLD;
 }
 
 /*
  * What was delivered since the last time, over the receiver's time for it. An
- * idle application is no evidence of a slower path.
+ * idle application is no evidence of a slower path, and a window that leaves no
+ * queue is little.
  */
 static void vj_update_bandwidth(struct veno_jitter *vj,
-				const struct tcp_sock *tp)
+				const struct tcp_sock *tp, bool empty)
 {
 	u32 t_us = vj->clock.tick_us ? vj->clock.peer_us : (u32)tp->tcp_mstamp;
 	u64 bytes = (u64)(tp->delivered - vj->counted) * tp->mss_cache;
 	u64 before = vj->bandwidth.bw_bytes_per_s;
+	u64 least = 0;
 
 	vj->counted = tp->delivered;
 	tabe_update(&vj->bandwidth, t_us, min_t(u64, bytes, U32_MAX),
 		    tp->srtt_us >> 3);
-	if (tp->app_limited && vj->bandwidth.bw_bytes_per_s < before)
-		vj->bandwidth.bw_bytes_per_s = before;
+	if (tp->app_limited)
+		least = before;
+	else if (empty)
+		least = before - (before >> VJ_BW_FADE_SHIFT);
+	vj->bandwidth.bw_bytes_per_s = max(vj->bandwidth.bw_bytes_per_s, least);
 }
 
 /* Until the receiver's tick is known, the queues there and back are one. */
@@ -243,18 +254,18 @@ static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 {
 	u32 above_us = rtt_us - min(rtt_us, tcp_min_rtt(tp));
 	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
-	u32 queue_us = above_us;
+	u32 least_us = above_us;
+	u32 tick_us = peer_clock_tick_us(&vj->clock);
 
 	if (tp->rx_opt.tstamp_ok)
-		queue_us = forward_queue_update(&vj->forward,
+		least_us = forward_queue_update(&vj->forward,
 						vj->clock.peer_us - sent_us,
-						above_us,
-						peer_clock_tick_us(&vj->clock));
+						above_us, tick_us);
 	if (!vj->clock.tick_us)
-		queue_us = above_us;
-	vj->queue_us = queue_us;
-	if (queue_us < vj->round_queue_us) {
-		vj->round_queue_us = queue_us;
+		least_us = above_us;
+	vj->queue_us = min(above_us, least_us + tick_us);
+	if (least_us < vj->round_queue_us) {
+		vj->round_queue_us = least_us;
 		vj->round_rtt_us = rtt_us;
 	}
 }
@@ -351,33 +362,67 @@ static void vj_update_pacing(struct sock *sk)
 		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
+/*
+ * Q, and what Q has been. Delayed ACKs look like a queue to a small window, and
+ * one long round trip is no reason to expect another.
+ */
+static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	u32 largest_us = vj->standing_max_us;
+	u32 queue_us = vj->round_queue_us;
+
+	vj->standing_us = queue_us;
+	vj->standing_rtt_us = vj->round_rtt_us;
+	vj->round_queue_us = VJ_NO_QUEUE_US;
+	largest_us -= largest_us >> VJ_FORGET_SHIFT;
+	if (queue_us > largest_us && tcp_snd_cwnd(tp) >= VJ_DELACK_PKTS)
+		largest_us += DIV_ROUND_UP(queue_us - largest_us,
+					   1 << VJ_LEARN_SHIFT);
+	vj->standing_max_us = largest_us;
+	vj->slow = vj_backlog_reaches(tp, vj, tcp_param_get(&vj_beta_pkts));
+}
+
+/*
+ * The way back takes longer and the queue there is empty: the window that
+ * filled the path fills it no more.
+ */
+static void vj_hold_rate(struct tcp_sock *tp, const struct veno_jitter *vj)
+{
+	u32 base_us = tcp_min_rtt(tp);
+	u32 ocwnd;
+
+	if (vj_path_us(vj) <= base_us + (base_us >> VJ_WAY_BACK_SHIFT))
+		return;
+	ocwnd = tabe_window_pkts(&vj->bandwidth, vj_path_us(vj), tp->mss_cache);
+	tcp_snd_cwnd_set(tp, clamp(ocwnd, tcp_snd_cwnd(tp),
+				   max(tcp_snd_cwnd(tp), tp->snd_cwnd_clamp)));
+}
+
 /* A round trip is over. */
 static void vj_end_round(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool measured = vj->round_queue_us != VJ_NO_QUEUE_US;
 	bool deep, empty;
 
 	vj->round_end = tp->delivered;
 	vj->judged = 0;
-	vj_update_bandwidth(vj, tp);
-	vj_update_pacing(sk);
-	if (vj->round_queue_us == VJ_NO_QUEUE_US)
-		return;
-	vj->standing_us = vj->round_queue_us;
-	vj->standing_rtt_us = vj->round_rtt_us;
-	vj->round_queue_us = VJ_NO_QUEUE_US;
-	vj->standing_max_us -= vj->standing_max_us >> VJ_FORGET_SHIFT;
-	vj->standing_max_us = max(vj->standing_max_us, vj->standing_us);
-	vj->slow = vj_backlog_reaches(tp, vj, tcp_param_get(&vj_beta_pkts));
-
+	if (measured)
+		vj_note_standing(vj, tp);
 	deep = vj_is_part_of_base(tp, vj->standing_us,
 				  tcp_param_get(&vj_deep_percent));
-	empty = vj_is_empty(tp, vj, deep);
+	empty = measured && vj_is_empty(tp, vj, deep);
+	vj_update_bandwidth(vj, tp, empty);
+	if (!measured)
+		return;
+
 	if (empty)
 		vj_note_empty(vj);
 	else
 		vj->calm = 0;
+	if (empty && !vj->startup && !vj->draining)
+		vj_hold_rate(tp, vj);
 	if (vj->hold)
 		vj->hold--;
 	else
@@ -393,7 +438,8 @@ static u32 vj_credit_pkts(const struct tcp_sock *tp,
 
 	if (vj->slow)
 		return 2 * w;
-	if (vj->calm <= VJ_CALM_ROUNDS)
+	if (vj->calm <= VJ_CALM_ROUNDS ||
+	    vj->queue_us > tcp_min_rtt(tp) >> VJ_EMPTY_SHIFT)
 		return w;
 	steps = vj->calm - VJ_CALM_ROUNDS;
 	return max(w >> min(steps, 16U), min_t(u32, w, VJ_FASTEST_PKTS));
@@ -425,6 +471,29 @@ static void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 	vj->draining = 0;
 }
 
+/* Half of what is sent is lost: no noise does that for long. */
+static bool vj_is_hopeless(const struct tcp_sock *tp,
+			   const struct veno_jitter *vj)
+{
+	u32 ocwnd = tabe_window_pkts(&vj->bandwidth, vj_path_us(vj),
+				     tp->mss_cache);
+
+	return !vj->startup && ocwnd &&
+	       tcp_snd_cwnd(tp) / VJ_LOST_HALF > ocwnd + VJ_DRAIN_MIN_PKTS;
+}
+
+/* Too little of ours waits: a packet, or half of one where queues are known. */
+static bool vj_is_queueless(const struct tcp_sock *tp,
+			    const struct veno_jitter *vj)
+{
+	u32 w = tcp_snd_cwnd(tp);
+
+	if (vj->standing_max_us > tcp_min_rtt(tp) >> VJ_EMPTY_SHIFT)
+		w *= 2;
+	return !veno_backlog_reaches(w, vj->standing_us, vj->standing_rtt_us,
+				     1);
+}
+
 /*
  * Only a full queue drops, and it is as full as it has ever been. A queue that
  * is kept short has its own top, where random losses happen as well: there it
@@ -434,14 +503,16 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 {
 	u32 queue_us = min(vj->queue_us, vj->standing_us);
 
-	if (!vj_backlog_reaches(tp, vj, 1) ||
+	if (vj_is_hopeless(tp, vj))
+		return true;
+	if (vj_is_queueless(tp, vj) ||
 	    (u64)queue_us * 100 < (u64)vj->standing_max_us * VJ_TOP_PERCENT) {
 		vj->tops -= min_t(u32, vj->tops, VJ_TOPS_STEP);
 		return false;
 	}
 	vj->tops = min(vj->tops + 1, VJ_TOPS_MAX);
 	return vj->tops > VJ_TOPS ||
-	       vj_is_part_of_base(tp, vj->queue_us,
+	       vj_is_part_of_base(tp, queue_us,
 				  tcp_param_get(&vj_deep_percent));
 }
 
@@ -502,8 +573,10 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 
 	if (vj_note_time(vj, tp) && rs->rtt_us > 0)
 		vj_note_queue(vj, tp, rs->rtt_us);
-	if (rs->delivered > 0 && !before(rs->prior_delivered, vj->round_end))
+	if (rs->delivered > 0 && !before(rs->prior_delivered, vj->round_end)) {
 		vj_end_round(sk);
+		vj_update_pacing(sk);
+	}
 	vj_note_losses(sk);
 	if (rs->acked_sacked) {
 		if (vj->draining)

@@ -82,7 +82,7 @@ static inline u32 forward_queue_update(struct forward_queue *fq,
 		fq->base_us = transit_us - tick_us;
 		waited_us = tick_us;
 	}
-	return above_us < waited_us + tick_us ? above_us : waited_us + tick_us;
+	return above_us < waited_us ? above_us : waited_us;
 }
 
 #endif /* ESTIMATORS_FORWARD_QUEUE_H */
