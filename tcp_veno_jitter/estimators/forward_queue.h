@@ -11,7 +11,7 @@
  * anything that happens to the ACKs:
  *
  *   D = (R_n - S_n) - base,   base = smallest R - S
- *   q = min(RTT - min RTT, D + tick)
+ *   q = min(RTT - min RTT, D)
  *
  *   symbol   field          unit
  *   S, R     arguments      us; sender's, receiver's clock; both wrap
@@ -20,13 +20,15 @@
  *   q        returned       us
  *
  * The round trip bounds it: the queue there is at most the queue there and
- * back. RTT is read from our own clock in microseconds, so the receiver's tick
- * decides nothing by its rounding; it only limits how much of a delay of the
- * ACKs can be taken out. For the same reason a skew of the receiver's clock is
- * followed, not computed: whenever the round trip is at its smallest, to half a
- * tick, both queues are empty; an R - S that is more than a tick above its base
- * then has a new one. A reading of R is early by less than a tick, so the base
- * is never late, and q is never less than the queue there by rounding.
+ * back. A reading of R is early by less than a tick, and so is the base's, so
+ * q is less than the queue there by less than a tick: q + tick, or RTT - min RTT
+ * if that is smaller, is never less. The smallest q of many packets is nearer:
+ * one of them came just before the next tick, as did the base's. Packets that
+ * are further apart than a tick are few, but then a tick is less than a packet.
+ *
+ * A skew of the receiver's clock is followed, not computed: a packet that seems
+ * to have waited a tick longer than its whole round trip allows has a base that
+ * is too small, and the base goes up by the rest.
  */
 #ifndef ESTIMATORS_FORWARD_QUEUE_H
 #define ESTIMATORS_FORWARD_QUEUE_H
@@ -62,7 +64,7 @@ static inline void forward_queue_restart(struct forward_queue *fq)
  * The first packet's queue is taken to be the one of the round trip: a clock
  * that becomes known while the queue is full must not call it empty.
  *
- * Return: q (us), at most @above_us.
+ * Return: q (us), at most @above_us; too small by less than @tick_us.
  */
 static inline u32 forward_queue_update(struct forward_queue *fq,
 				       u32 transit_us, u32 above_us,
@@ -77,12 +79,11 @@ static inline u32 forward_queue_update(struct forward_queue *fq,
 	}
 	if (waited_us < 0) {
 		fq->base_us = transit_us;
-		waited_us = 0;
-	} else if (above_us <= tick_us / 2 && waited_us > (s32)tick_us) {
-		fq->base_us = transit_us - tick_us;
-		waited_us = tick_us;
+		return 0;
 	}
-	return above_us < waited_us ? above_us : waited_us;
+	if ((u32)waited_us > above_us + tick_us)
+		fq->base_us = transit_us - above_us - tick_us;
+	return above_us < (u32)waited_us ? above_us : (u32)waited_us;
 }
 
 #endif /* ESTIMATORS_FORWARD_QUEUE_H */

@@ -107,7 +107,7 @@ def congested(name: str, receiver: Receiver = RECEIVERS[0]):
     with started(name, receiver, 2 * SLOW_MBPS, queue_pkts=40) as peer:
         peer.wire.run(STEADY_S)
         peer.wire.link.rate_mbps, peer.wire.link.queue_pkts = SLOW_MBPS, 1000
-        peer.wire.run(0.1 if name == "veno_jitter" else 0.06)
+        peer.wire.run(0.2 if name == "veno_jitter" else 0.06)  # it looks once a round trip
         yield peer
 
 
