@@ -8,7 +8,7 @@
  * for the bandwidth. docs/veno_jitter.md has the measurements behind each rule.
  *
  *   D = jitter between the newest packet and one that met an empty queue
- *   q = min(RTT - base, D + tick)      queueing delay on the way there
+ *   q = min(RTT - base, D)             queueing delay on the way there
  *   N = w * q / (base + q)             this flow's packets in the queue
  *   Q = smallest q of a round trip     the queue that stands, not a burst's
  *
@@ -209,20 +209,26 @@ static bool vj_is_part_of_base(const struct tcp_sock *tp, u32 queue_us,
 /* The receiver's clock; false if this ACK has no time, or an old one. */
 static bool vj_note_time(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
-	enum peer_clock_result result;
-	u32 tick_us = vj->clock.tick_us;
-
 	if (!tp->rx_opt.tstamp_ok)
 		return true;
-	if (!tp->rx_opt.saw_tstamp)
-		return false;
-	result = peer_clock_update(&vj->clock, tp->rx_opt.rcv_tsval,
-				   tp->tcp_mstamp);
-	if (result == PEER_CLOCK_CHANGED)
+	return tp->rx_opt.saw_tstamp &&
+	       peer_clock_advance(&vj->clock, tp->rx_opt.rcv_tsval);
+}
+
+/* Its tick, and whether it goes as it should: once a round trip. */
+static void vj_check_clock(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	u32 tick_us = vj->clock.tick_us;
+	bool changed;
+
+	if (!tp->rx_opt.tstamp_ok)
+		return;
+	changed = peer_clock_look(&vj->clock, tp->rx_opt.rcv_tsval,
+				  tp->tcp_mstamp);
+	if (changed)
 		forward_queue_restart(&vj->forward);
-	if (result == PEER_CLOCK_CHANGED || vj->clock.tick_us != tick_us)
+	if (changed || vj->clock.tick_us != tick_us)
 		tabe_restart(&vj->bandwidth);
-	return result != PEER_CLOCK_OLD;
 }
 
 /*
@@ -254,18 +260,18 @@ static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 {
 	u32 above_us = rtt_us - min(rtt_us, tcp_min_rtt(tp));
 	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
-	u32 least_us = above_us;
-	u32 tick_us = peer_clock_tick_us(&vj->clock);
+	u32 queue_us = above_us;
 
-	if (tp->rx_opt.tstamp_ok)
-		least_us = forward_queue_update(&vj->forward,
+	if (likely(tp->rx_opt.tstamp_ok))
+		queue_us = forward_queue_update(&vj->forward,
 						vj->clock.peer_us - sent_us,
-						above_us, tick_us);
-	if (!vj->clock.tick_us)
-		least_us = above_us;
-	vj->queue_us = min(above_us, least_us + tick_us);
-	if (least_us < vj->round_queue_us) {
-		vj->round_queue_us = least_us;
+						above_us,
+						peer_clock_tick_us(&vj->clock));
+	if (unlikely(!vj->clock.tick_us))
+		queue_us = above_us;
+	vj->queue_us = queue_us;
+	if (queue_us < vj->round_queue_us) {
+		vj->round_queue_us = queue_us;
 		vj->round_rtt_us = rtt_us;
 	}
 }
@@ -398,8 +404,8 @@ static void vj_hold_rate(struct tcp_sock *tp, const struct veno_jitter *vj)
 				   max(tcp_snd_cwnd(tp), tp->snd_cwnd_clamp)));
 }
 
-/* A round trip is over. */
-static void vj_end_round(struct sock *sk)
+/* A round trip is over. Not inline: it must not cost the other ACKs registers. */
+static noinline void vj_end_round(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -408,6 +414,7 @@ static void vj_end_round(struct sock *sk)
 
 	vj->round_end = tp->delivered;
 	vj->judged = 0;
+	vj_check_clock(vj, tp);
 	if (measured)
 		vj_note_standing(vj, tp);
 	deep = vj_is_part_of_base(tp, vj->standing_us,
@@ -571,7 +578,7 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (vj_note_time(vj, tp) && rs->rtt_us > 0)
+	if (likely(vj_note_time(vj, tp)) && rs->rtt_us > 0)
 		vj_note_queue(vj, tp, rs->rtt_us);
 	if (rs->delivered > 0 && !before(rs->prior_delivered, vj->round_end)) {
 		vj_end_round(sk);

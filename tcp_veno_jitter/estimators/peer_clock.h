@@ -194,42 +194,73 @@ static inline bool peer_clock_check(struct peer_clock *pc, u32 elapsed_us)
 }
 
 /**
- * peer_clock_update() - take a time stamp of the peer into account
- * @pc: state
+ * peer_clock_advance() - note a time stamp of the peer
+ * @pc: state, after the first peer_clock_update() or peer_clock_look()
  * @ticks: the peer's time stamp, in its own ticks
+ *
+ * All that has to be done for each ACK. peer_clock_look() has to follow now and
+ * then, once a round trip for example.
+ *
+ * Return: false if it is older than the newest (reordered ACK), and ignored.
+ */
+static inline bool peer_clock_advance(struct peer_clock *pc, u32 ticks)
+{
+	s32 moved_ticks = ticks - pc->last_ticks;
+
+	if (moved_ticks < 0)
+		return false;
+	pc->last_ticks = ticks;
+	pc->peer_us += moved_ticks * peer_clock_tick_us(pc);
+	return true;
+}
+
+/**
+ * peer_clock_look() - is the clock what it seems to be?
+ * @pc: state
+ * @ticks: the peer's newest time stamp, in its own ticks
  * @now_us: local time (us), never going back
  *
  * RFC 7323 section 5.4 (the clock's rate); JSCTP section 3.1.1 (why one-way).
  *
- * Return: see enum peer_clock_result.
+ * Return: true if peer_us must not be compared with earlier values.
  */
-static inline enum peer_clock_result
-peer_clock_update(struct peer_clock *pc, u32 ticks, u64 now_us)
+static inline bool peer_clock_look(struct peer_clock *pc, u32 ticks, u64 now_us)
 {
 	u32 now_units = now_us >> PEER_CLOCK_UNIT_SHIFT;
 	u64 elapsed_us = (u64)(now_units - pc->ref_units)
 			 << PEER_CLOCK_UNIT_SHIFT;
-	s32 moved_ticks = ticks - pc->last_ticks;
 
 	/* first, or after a silence in which a 1 us clock may have wrapped */
 	if (!pc->check_shift || elapsed_us >> (PEER_CLOCK_LAST_SHIFT + 1)) {
 		if (!pc->tick_us)
 			pc->check_shift = 0;
 		peer_clock_restart(pc, ticks, now_units);
-		return PEER_CLOCK_CHANGED;
+		return true;
 	}
-	if (moved_ticks < 0)
-		return PEER_CLOCK_OLD;
-
-	pc->last_ticks = ticks;
-	pc->peer_us += moved_ticks * peer_clock_tick_us(pc);
 	if (pc->tick_us && peer_clock_lags(pc, elapsed_us)) {
 		peer_clock_doubt(pc, now_units);
-		return PEER_CLOCK_CHANGED;
+		return true;
 	}
-	if (elapsed_us >> pc->check_shift && peer_clock_check(pc, elapsed_us))
+	return elapsed_us >> pc->check_shift &&
+	       peer_clock_check(pc, elapsed_us);
+}
+
+/**
+ * peer_clock_update() - take a time stamp of the peer into account
+ * @pc: state
+ * @ticks: the peer's time stamp, in its own ticks
+ * @now_us: local time (us), never going back
+ *
+ * Return: see enum peer_clock_result.
+ */
+static inline enum peer_clock_result
+peer_clock_update(struct peer_clock *pc, u32 ticks, u64 now_us)
+{
+	bool advanced = pc->check_shift && peer_clock_advance(pc, ticks);
+
+	if (peer_clock_look(pc, ticks, now_us))
 		return PEER_CLOCK_CHANGED;
-	return PEER_CLOCK_OK;
+	return advanced ? PEER_CLOCK_OK : PEER_CLOCK_OLD;
 }
 
 #endif /* ESTIMATORS_PEER_CLOCK_H */
