@@ -206,17 +206,9 @@ static bool vj_is_part_of_base(const struct tcp_sock *tp, u32 queue_us,
 	return (u64)queue_us * 100 >= (u64)tcp_min_rtt(tp) * percent;
 }
 
-/* The receiver's clock; false if this ACK has no time, or an old one. */
-static bool vj_note_time(struct veno_jitter *vj, const struct tcp_sock *tp)
-{
-	if (!tp->rx_opt.tstamp_ok)
-		return true;
-	return tp->rx_opt.saw_tstamp &&
-	       peer_clock_advance(&vj->clock, tp->rx_opt.rcv_tsval);
-}
-
-/* Its tick, and whether it goes as it should: once a round trip. */
-static void vj_check_clock(struct veno_jitter *vj, const struct tcp_sock *tp)
+/* Its tick, and whether it goes as it should: at first and once a round trip. */
+static noinline void vj_check_clock(struct veno_jitter *vj,
+				    const struct tcp_sock *tp)
 {
 	u32 tick_us = vj->clock.tick_us;
 	bool changed;
@@ -229,6 +221,18 @@ static void vj_check_clock(struct veno_jitter *vj, const struct tcp_sock *tp)
 		forward_queue_restart(&vj->forward);
 	if (changed || vj->clock.tick_us != tick_us)
 		tabe_restart(&vj->bandwidth);
+}
+
+/* The receiver's clock; false if this ACK has no time, or an old one. */
+static bool vj_note_time(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	if (!tp->rx_opt.tstamp_ok)
+		return true;
+	if (!tp->rx_opt.saw_tstamp)
+		return false;
+	if (unlikely(!vj->clock.check_shift))
+		vj_check_clock(vj, tp);
+	return peer_clock_advance(&vj->clock, tp->rx_opt.rcv_tsval);
 }
 
 /*
