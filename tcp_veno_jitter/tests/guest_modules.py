@@ -21,6 +21,13 @@ PARAMETERS = {
     "jtcp": {"k_percent": (1, 50, 1000), "m": (1, 1, 16), "alpha_percent": (0, 5, 100)},
     "veno03": {"beta_pkts": (1, 3, 1000), "keep_percent": (50, 80, 100)},
     "tabe": {"ocwnd_srtt": (0, 0, 1)},
+    "veno_jitter": {
+        "beta_pkts": (1, 3, 1000),
+        "drain_percent": (1, 10, 1000),
+        "deep_percent": (1, 50, 1000),
+        "keep_percent": (50, 80, 95),
+        "pace": (0, 1, 1),
+    },
 }
 CYCLES = 20
 SWITCHES = 120

@@ -189,11 +189,38 @@ def check_congestion(name, receiver):
         assert_reduced(name, lose_next(peer))
 
 
-# veno_jitter goes by how full the queue can be: testbed/scenarios/veno-accuracy.toml judges that
 for receiver in RECEIVERS:
     claim(f"a loss while a queue stands is congestion: {receiver.text}", *PUBLISHED)(
         partial(check_congestion, receiver=receiver)
     )
+
+
+def assert_sunk(answer: Answer) -> None:
+    """To what was measured, or to 0.8 w if that is less; a queue of others may be left."""
+    threshold_pkts, most_pkts = answer.now.ssthresh_pkts, answer.before.cwnd_pkts * 80 // 100
+    assert min(most_pkts, int(answer.measured_pkts)) <= threshold_pkts <= most_pkts, answer
+    assert answer.after.cwnd_pkts == threshold_pkts, answer
+
+
+def check_full(name, receiver):
+    with congested(name, receiver) as peer:
+        assert_sunk(lose_next(peer))
+
+
+for receiver in RECEIVERS:
+    claim(f"a loss of the fullest queue yet is congestion: {receiver.text}", "veno_jitter")(
+        partial(check_full, receiver=receiver)
+    )
+
+
+@claim("four losses of a full queue in one round trip are answered once", "veno_jitter")
+def check_full_once(name):
+    with congested(name) as peer:
+        thresholds = [peer.info().ssthresh_pkts]
+        peer.seen = lambda info: thresholds.append(info.ssthresh_pkts)
+        assert_sunk(lose_next(peer, count=4, apart=5))
+        changes = [b for a, b in pairwise(thresholds) if a != b]
+        assert len(changes) <= 1, changes
 
 
 @claim("a drop of a queue that the flow itself has filled is congestion", "jtcp", "veno03", "tabe")
