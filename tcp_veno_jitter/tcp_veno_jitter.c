@@ -28,7 +28,8 @@
  *   queue is deep (half of base) or the last losses were at the top as well.
  *
  * If a deep queue stays in spite of four drains, somebody else fills it: then
- * there is no drain, until the queue was empty again. That is competing.
+ * there is no drain, until the queue was empty again, or one drain in 256 round
+ * trips shows that they have gone. That is competing.
  *
  *   symbol  field                    unit
  *   q       queue_us                 us
@@ -85,6 +86,11 @@ static struct tcp_param vj_pace = { .value = 1, .min = 0, .max = 1 };
 module_param_cb(pace, &tcp_param_ops, &vj_pace, 0644);
 MODULE_PARM_DESC(pace, "pace packets: 0 only under fq, 1 always (0-1)");
 
+static struct tcp_param vj_peer_clock = { .value = 1, .min = 0, .max = 1 };
+module_param_cb(peer_clock, &tcp_param_ops, &vj_peer_clock, 0644);
+MODULE_PARM_DESC(peer_clock,
+		 "believe the receiver's time stamps: 0 if it may lie (0-1)");
+
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
 #define VJ_DRAIN_MIN_PKTS	3	/* a shorter queue is delayed ACKs */
 #define VJ_MARGIN_PKTS		1	/* left in the queue by a drain */
@@ -123,6 +129,7 @@ MODULE_PARM_DESC(pace, "pace packets: 0 only under fq, 1 always (0-1)");
  * @round_end: this round trip ends when that is delivered (packets)
  * @counted: tp->delivered when @bandwidth was updated (packets)
  * @lost: tp->lost at the last ACK (packets)
+ * @full: round trips with a queue while @competing, wraps: then it is drained
  * @startup: no queue has stood yet
  * @slow: N >= beta in the last round trip
  * @competing: somebody else fills the queue
@@ -135,6 +142,7 @@ MODULE_PARM_DESC(pace, "pace packets: 0 only under fq, 1 always (0-1)");
  * @contested: round trips without a queue until @competing ends
  * @calm: round trips without a queue
  * @tops: how many of the last losses were at the top
+ * @trusts: the receiver's clock is used
  */
 struct veno_jitter {
 	struct tabe bandwidth;
@@ -149,6 +157,7 @@ struct veno_jitter {
 	u32 round_end;
 	u32 counted;
 	u32 lost;
+	u8 full;
 	u32 startup:1,
 	    slow:1,
 	    competing:1,
@@ -160,7 +169,8 @@ struct veno_jitter {
 	    hold:2,
 	    contested:5,
 	    calm:5,
-	    tops:4;
+	    tops:4,
+	    trusts:1;
 };
 
 static void vj_init(struct sock *sk)
@@ -170,6 +180,7 @@ static void vj_init(struct sock *sk)
 
 	memset(vj, 0, sizeof(*vj));
 	vj->startup = 1;
+	vj->trusts = tcp_param_get(&vj_peer_clock);
 	vj->round_queue_us = VJ_NO_QUEUE_US;
 	vj->round_end = tp->delivered;
 	vj->counted = tp->delivered;
@@ -213,7 +224,7 @@ static noinline void vj_check_clock(struct veno_jitter *vj,
 	u32 tick_us = vj->clock.tick_us;
 	bool changed;
 
-	if (!tp->rx_opt.tstamp_ok)
+	if (!tp->rx_opt.tstamp_ok || !vj->trusts)
 		return;
 	changed = peer_clock_look(&vj->clock, tp->rx_opt.rcv_tsval,
 				  tp->tcp_mstamp);
@@ -223,13 +234,11 @@ static noinline void vj_check_clock(struct veno_jitter *vj,
 		tabe_restart(&vj->bandwidth);
 }
 
-/* The receiver's clock; false if this ACK has no time, or an old one. */
+/* The receiver's clock; false if this ACK's time is an old one. */
 static bool vj_note_time(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
-	if (!tp->rx_opt.tstamp_ok)
+	if (!tp->rx_opt.saw_tstamp || unlikely(!vj->trusts))
 		return true;
-	if (!tp->rx_opt.saw_tstamp)
-		return false;
 	if (unlikely(!vj->clock.check_shift))
 		vj_check_clock(vj, tp);
 	return peer_clock_advance(&vj->clock, tp->rx_opt.rcv_tsval);
@@ -258,7 +267,7 @@ static void vj_update_bandwidth(struct veno_jitter *vj,
 	vj->bandwidth.bw_bytes_per_s = max(vj->bandwidth.bw_bytes_per_s, least);
 }
 
-/* Until the receiver's tick is known, the queues there and back are one. */
+/* Without the receiver's time the queues there and back are one. */
 static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 			  u32 rtt_us)
 {
@@ -266,7 +275,7 @@ static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
 	u32 queue_us = above_us;
 
-	if (likely(tp->rx_opt.tstamp_ok))
+	if (likely(tp->rx_opt.saw_tstamp))
 		queue_us = forward_queue_update(&vj->forward,
 						vj->clock.peer_us - sent_us,
 						above_us,
@@ -347,6 +356,11 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 	}
 	if (deep)
 		vj_resisted(vj);
+	if (vj->competing && !empty && !++vj->full) {
+		vj->contested = VJ_HOLD_ROUNDS;
+		vj_sink(sk, vj_drained_pkts(tp, vj));
+		return;
+	}
 	high = vj_is_part_of_base(tp, vj->standing_us,
 				  tcp_param_get(&vj_drain_percent)) &&
 	       vj_backlog_reaches(tp, vj, VJ_DRAIN_MIN_PKTS);
@@ -364,7 +378,8 @@ static void vj_update_pacing(struct sock *sk)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 rate = (u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
 
-	rate *= vj->startup ? VJ_PACE_STARTUP_PERCENT : VJ_PACE_PERCENT;
+	rate *= vj->startup || tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2 ?
+		VJ_PACE_STARTUP_PERCENT : VJ_PACE_PERCENT;
 	rate *= max(tcp_snd_cwnd(tp), tp->packets_out);
 	if (likely(tp->srtt_us))
 		rate = div_u64(rate, tp->srtt_us);
@@ -414,10 +429,12 @@ static noinline void vj_end_round(struct sock *sk)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool measured = vj->round_queue_us != VJ_NO_QUEUE_US;
+	bool held = vj->hold;
 	bool deep, empty;
 
 	vj->round_end = tp->delivered;
 	vj->judged = 0;
+	vj->hold -= held;
 	vj_check_clock(vj, tp);
 	if (measured)
 		vj_note_standing(vj, tp);
@@ -432,11 +449,11 @@ static noinline void vj_end_round(struct sock *sk)
 		vj_note_empty(vj);
 	else
 		vj->calm = 0;
-	if (empty && !vj->startup && !vj->draining)
+	if (empty && !vj->startup && !vj->draining &&
+	    inet_csk(sk)->icsk_ca_state != TCP_CA_Loss &&
+	    tcp_is_cwnd_limited(sk))
 		vj_hold_rate(tp, vj);
-	if (vj->hold)
-		vj->hold--;
-	else
+	if (!held)
 		vj_answer_queue(sk, deep, empty);
 }
 
@@ -459,7 +476,7 @@ static u32 vj_credit_pkts(const struct tcp_sock *tp,
 static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
 		    u32 acked_pkts)
 {
-	if (vj->startup || tcp_in_slow_start(tp)) {
+	if (tcp_in_slow_start(tp)) {
 		acked_pkts = tcp_slow_start(tp, acked_pkts);
 		if (!acked_pkts)
 			return;
@@ -472,7 +489,7 @@ static void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 		     u32 acked_pkts)
 {
 	u32 w = tcp_snd_cwnd(tp);
-	u32 step_pkts = (acked_pkts + 1) / 2;
+	u32 step_pkts = (acked_pkts + !(tp->delivered & 1)) / 2;
 
 	if (w > tp->snd_ssthresh + step_pkts) {
 		tcp_snd_cwnd_set(tp, w - step_pkts);
@@ -488,9 +505,10 @@ static bool vj_is_hopeless(const struct tcp_sock *tp,
 {
 	u32 ocwnd = tabe_window_pkts(&vj->bandwidth, vj_path_us(vj),
 				     tp->mss_cache);
+	u32 used_pkts = min(tcp_snd_cwnd(tp), tp->packets_out);
 
 	return !vj->startup && ocwnd &&
-	       tcp_snd_cwnd(tp) / VJ_LOST_HALF > ocwnd + VJ_DRAIN_MIN_PKTS;
+	       used_pkts / VJ_LOST_HALF > ocwnd + VJ_DRAIN_MIN_PKTS;
 }
 
 /* Too little of ours waits: a packet, or half of one where queues are known. */
@@ -550,6 +568,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 	vj->judged = 1;
 	vj->random = !signalled && !vj_is_congestion(tp, vj);
 	if (!signalled) {
+		vj->lost = tp->lost;
 		if (tcp_verdict_is_watched())
 			vj_tell_verdict(sk, probed);
 		if (vj->random)
@@ -621,7 +640,8 @@ static u32 vj_ssthresh(struct sock *sk)
 	vj->probed = 0;
 	if (signalled || !vj->judged)
 		vj_judge(sk, signalled, probed);
-	if (vj->startup || vj->draining)
+	if (vj->startup || vj->draining ||
+	    (vj->random && tcp_in_slow_start(tp)))
 		return tp->snd_ssthresh;
 	return max(tcp_snd_cwnd(tp), 2U);
 }
@@ -629,6 +649,7 @@ static u32 vj_ssthresh(struct sock *sk)
 /*
  * tcp_enter_loss() has left one packet above what is in flight. After a random
  * loss the path can take more; a second timeout in a row says that it cannot.
+ * Nothing timed out, and the window is to stay, if the path's MTU has shrunk.
  */
 static void vj_set_state(struct sock *sk, u8 new_state)
 {
@@ -638,14 +659,22 @@ static void vj_set_state(struct sock *sk, u8 new_state)
 
 	if (new_state != TCP_CA_Loss)
 		return;
+	vj->lost = tp->lost;
+	if (!tp->undo_marker)
+		return;
 	vj->draining = 0;
+	vj->hold = 0;
 	ocwnd = tabe_window_pkts(&vj->bandwidth, tcp_min_rtt(tp),
 				 tp->mss_cache);
+	if (!vj->bandwidth.bw_bytes_per_s)
+		ocwnd = tp->prior_cwnd / 2;
 	ocwnd = clamp(ocwnd, 2U, max(tp->prior_cwnd, 2U));
-	if (inet_csk(sk)->icsk_retransmits)
+	if (inet_csk(sk)->icsk_retransmits) {
+		vj->startup = 0;
 		tp->snd_ssthresh = ocwnd;
-	else if (vj->random)
+	} else if (vj->random) {
 		tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), ocwnd));
+	}
 }
 
 /* The core gives the old threshold back. */

@@ -27,6 +27,7 @@ PARAMETERS = {
         "deep_percent": (1, 50, 1000),
         "keep_percent": (50, 80, 95),
         "pace": (0, 1, 1),
+        "peer_clock": (0, 1, 1),
     },
 }
 CYCLES = 20
@@ -868,6 +869,43 @@ def check_no_timestamps(name):
         assert 0.95 * most_bps < goodput_bps <= 1.01 * most_bps, goodput_bps
         if name == "tabe":
             near(flow.cc_info()["bw_bps"], most_bps, 0.1 * most_bps)
+
+
+@claim("after an outage in its first slow start it fills the path again", "veno_jitter")
+def check_early_outage(name):
+    with Path(100, queue_pkts=1000) as path, Flow(name) as flow:
+        time.sleep(0.25)
+        with flow.outage():
+            time.sleep(3)
+        time.sleep(20)
+        near(flow.info().cwnd_pkts, path.bdp_pkts(), 0.15 * path.bdp_pkts())
+
+
+@claim("alone again, it drains the queue that a rival kept full", "veno_jitter")
+def check_alone_again(name):
+    with Path(SLOW_MBPS, queue_pkts=100) as path, Flow(name) as flow:
+        time.sleep(5)
+        net.PORT += 1
+        with Flow("cubic"):
+            time.sleep(30)
+            assert flow.info().srtt_us > 3 * flow.info().min_rtt_us, "the queue was not full"
+        time.sleep(60)
+        near(flow.info().cwnd_pkts, path.bdp_pkts(), 0.25 * path.bdp_pkts())
+
+
+@claim("after a timeout beside a rival the window grows, with and without time stamps", "veno_jitter")
+def check_contended_timeout(name):
+    for stamps in (0, 1):
+        with Path(SLOW_MBPS, queue_pkts=150, tcp_timestamps=stamps), Flow(name) as flow:
+            time.sleep(3)
+            net.PORT += 1
+            with Flow("cubic"):
+                time.sleep(25)
+                _, now = timeout(flow)
+                assert now.cwnd_pkts == 1 and now.ssthresh_pkts > 8, now
+                flow.wait_for(lambda info: info.cwnd_pkts > 8)
+                time.sleep(1)
+                assert flow.info().ssthresh_pkts > 4, flow.info()
 
 
 @claim("120 switches in mid-flow, also in recovery, between it and others on a lossy path")
