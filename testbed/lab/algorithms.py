@@ -3,6 +3,10 @@
 
 from dataclasses import dataclass
 
+from lab.errors import BadInput
+
+STOCK_SCTP = "sctp"
+
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -14,6 +18,7 @@ class Algorithm:
     module: str | None
     summary: str
     classifies: bool = False
+    transport: str = "tcp"
 
 
 ALGORITHMS = {
@@ -37,5 +42,19 @@ ALGORITHMS = {
         Algorithm("illinois", False, "tcp_illinois", "the kernel's Illinois"),
         Algorithm("cdg", False, "tcp_cdg", "the kernel's CAIA delay gradient"),
         Algorithm("bbr", False, "tcp_bbr", "the kernel's BBR v1"),
+        Algorithm("rfc9260", True, "sctp", "SCTP, patched: what sctp does", transport="sctp"),
+        Algorithm(STOCK_SCTP, False, "sctp", "the kernel's SCTP, unpatched", transport="sctp"),
     )
 }
+
+
+def sctp_variant(names: set[str]) -> str:
+    """Return which sctp.ko flows of these algorithms need: stock, patched or, for none, nothing."""
+    variants = {
+        "stock" if name == STOCK_SCTP else "patched"
+        for name in names
+        if ALGORITHMS[name].transport == "sctp"
+    }
+    if len(variants) > 1:
+        raise BadInput(f"{STOCK_SCTP} is an unpatched module: no other SCTP can run beside it")
+    return variants.pop() if variants else ""

@@ -19,6 +19,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 TESTBED = PROJECT / "testbed"
 BUILD = PROJECT / "build"
 MODULE_SOURCES = PROJECT / "tcp_veno_jitter"
+SCTP_SOURCES = PROJECT / "sctp_jitter"
 # What a result depends on besides the guest's own part: how it is run and what is made of it.
 RESULT_SOURCES = (
     "topologies.py",
@@ -80,6 +81,7 @@ class Kernel:
     tree: Path  # modules are built against it
     modules: Path  # lib/modules/RELEASE: those that belong to it
     arch: str = ""  # ARCH= for a build, if it is not this machine's
+    source: Path | None = None  # what it was built from, if SCTP is to be patched
     sysroot: Path | None = None  # the root that TREE is in, with its own compiler
 
 
@@ -95,6 +97,12 @@ class Build:
         return hash_files(_sources(MODULE_SOURCES, "*.c", "*.h", "Kbuild", "Makefile"))
 
     @cached_property
+    def _sctp_key(self) -> str:
+        estimators = MODULE_SOURCES / "estimators"
+        ours = _sources(SCTP_SOURCES, "*.patch", "*.c", "*.h", "Kbuild", "Makefile")
+        return hash_files([*ours, *_sources(estimators, "*.h")])
+
+    @cached_property
     def _lab_key(self) -> str:
         names = (*RESULT_SOURCES, f"backends/{self.backend}.py")
         lab = [TESTBED / "lab" / name for name in names]
@@ -103,12 +111,18 @@ class Build:
 
     @cached_property
     def stage(self) -> Path:
-        return BUILD / "stage" / f"{self.kernel.key}-{self._modules_key}-{self._lab_key}"
+        keys = [self.kernel.key, self._modules_key, self._lab_key]
+        return BUILD / "stage" / "-".join(keys + [self._sctp_key] * self.patches_sctp)
+
+    @property
+    def patches_sctp(self) -> bool:
+        return self.kernel.source is not None
 
     def key(self, algorithms: set[str]) -> str:
         """Name what a point with these ALGORITHMS depends on; ours count only where they run."""
-        ours = any(ALGORITHMS[name].ours for name in algorithms)
-        return "-".join([self.kernel.key, self._lab_key] + [self._modules_key] * ours)
+        ours = {ALGORITHMS[name].transport for name in algorithms if ALGORITHMS[name].ours}
+        keys = [self._modules_key] * ("tcp" in ours) + [self._sctp_key] * ("sctp" in ours)
+        return "-".join([self.kernel.key, self._lab_key, *keys])
 
     def make_stage(self) -> None:
         """Build what is missing and lay it out as the guest expects it."""
@@ -143,13 +157,35 @@ class Build:
         (tree / "updates").mkdir()
         for module in modules.glob("*.ko"):
             shutil.copy2(module, tree / "updates")
+        if self.patches_sctp:
+            self._stage_stock()
+            for module in self._make_sctp().rglob("*.ko"):
+                shutil.copy2(module, tree / "updates")
+        self._depmod(self.stage)
+
+    def _depmod(self, root: Path) -> None:
         environment = os.environ | {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
-        run_cmd(["depmod", "-b", str(self.stage), self.kernel.release], "depmod", env=environment)
+        run_cmd(["depmod", "-b", str(root), self.kernel.release], "depmod", env=environment)
+
+    def _make_sctp(self) -> Path:
+        """Build the patched SCTP and its algorithms; return the folder they are in."""
+        out = BUILD / "sctp" / self.kernel.key
+        command = ["make", "-C", str(SCTP_SOURCES), f"KDIR={self.kernel.tree}", f"OUT={out}"]
+        command += [f"SOURCE={self.kernel.source}", f"ARCH={self.kernel.arch}", "-j2"]
+        run_cmd([*command, "all"], "building the patched SCTP")
+        return out
+
+    def _stage_stock(self) -> None:
+        """Lay out a tree of the kernel's own modules, whose SCTP is not patched."""
+        root = self.stage / "stock"
+        tree = root / "lib" / "modules" / self.kernel.release
+        shutil.copytree(self.kernel.modules, tree, ignore=shutil.ignore_patterns("build", "source"))
+        self._depmod(root)
 
     def check_parameters(self, modules: dict[str, dict[str, int]]) -> None:
         """Refuse a scenario's module parameters that the built modules do not have."""
         for algorithm, values in modules.items():
-            module = self.module_file(f"tcp_{algorithm}")
+            module = self.module_file(ALGORITHMS[algorithm].module)
             text = run_cmd(["/sbin/modinfo", "-F", "parm", module], "modinfo")
             known = dict(line.split(":", 1) for line in text.splitlines())
             for name, value in values.items():
@@ -163,7 +199,9 @@ class Build:
 
     def module_file(self, name: str) -> str:
         """Return where the module NAME is, as modinfo takes it."""
-        return str(next(self.stage.rglob(f"{name}.ko")))
+        tree = self.stage / "lib/modules" / self.kernel.release
+        found = [*(tree / "updates").glob(f"{name}.ko"), *tree.rglob(f"{name}.ko")]
+        return str(found[0])
 
     def our_modules(self) -> list[str]:
         """Return the names of the modules that this project brings."""
@@ -207,6 +245,7 @@ def uml_kernel(variant: str = "lab") -> Kernel:
         tree=built,
         modules=built / "root" / "lib" / "modules" / release,
         arch="um",
+        source=folder / "source",
     )
 
 

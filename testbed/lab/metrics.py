@@ -45,7 +45,7 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         **_shares(forward),
         "jain": _jain(point, forward),
         **_completion(point, forward),
-        "srtt_ms_p50": _quantile(steady["srtt_ms"], 0.5),
+        "srtt_ms_p50": _quantile(steady["srtt_ms"].cast(pl.Float64), 0.5),
         **_queue_delay(point, hops),
         **_losses(point, hops),
         **_classified(point, raw, ends),
@@ -97,7 +97,7 @@ def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[st
         "retransmits": end["retransmits"],
         "timeouts": end["timeouts"],
         "completion_s": end["completion_time_s"],
-        "min_rtt_ms": end["min_rtt_us"] / 1000,
+        "min_rtt_ms": None if end["min_rtt_us"] is None else end["min_rtt_us"] / 1000,
     }
 
 

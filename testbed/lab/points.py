@@ -12,12 +12,16 @@ from functools import cached_property
 from typing import Any
 
 from lab import scenario as scenarios
+from lab.algorithms import ALGORITHMS, sctp_variant
+from lab.errors import BadInput
 from lab.links import Link
 from lab.scenario import UNDER_TEST, AxisValue, Scenario
 
 TCP_OPTION_BYTES = 12  # timestamps, on every segment
 HEADER_BYTES = 14 + 20 + 20  # Ethernet, IPv4, TCP: what netem's rate counts besides the MSS
 DEFAULT_MSS_BYTES = 1460
+SCTP_HEADER_BYTES = 14 + 20 + 12 + 16  # Ethernet, IPv4, SCTP, DATA chunk
+SCTP_CHUNK_BYTES = 1440  # payload of labflow's chunks
 START_SPREAD_S = 0.1  # flows start this much later at most, as the seed says
 
 
@@ -42,7 +46,7 @@ class Point:
 
     @property
     def topology_key(self) -> str:
-        return json.dumps(self.spec["topology"], sort_keys=True)
+        return json.dumps([self.spec["topology"], self.spec["sctp"]], sort_keys=True)
 
     def labels(self) -> dict[str, Any]:
         """Return what a result says of its point besides what was measured."""
@@ -130,7 +134,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     udp: list[dict[str, Any]] = []
     spans: list[tuple[int, int]] = []  # of each pair of hosts: the hops between them
     for flow in at.flows:
-        if flow.transport == "udp" and not flow.rate_mbps:
+        if flow.is_udp and not flow.rate_mbps:
             continue
         for i, name in enumerate(flow.names()):
             if not (i and flow.every_s):
@@ -147,18 +151,23 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 "reverse": flow.reverse,
                 "cross": flow.is_cross(at.topology),
             }
-            if flow.transport == "tcp":
-                of_tcp = {
-                    "kind": flow.name,
-                    "under_test": flow.under_test,
-                    "algorithm": algorithm if flow.algorithm == UNDER_TEST else flow.algorithm,
-                }
-                flows.append(common | of_tcp)
-            else:
+            if flow.is_udp:
                 udp.append(common | {"rate_mbps": flow.rate_mbps})
+                continue
+            chosen = algorithm if flow.algorithm == UNDER_TEST else flow.algorithm
+            if flow.transport not in ("", ALGORITHMS[chosen].transport):
+                raise BadInput(f"flow {flow.name}: {chosen} is no algorithm of {flow.transport}")
+            of_algorithm = {
+                "kind": flow.name,
+                "under_test": flow.under_test,
+                "algorithm": chosen,
+                "transport": ALGORITHMS[chosen].transport,
+            }
+            flows.append(common | of_algorithm)
     traced = {"tcp_verdict": at.run.truth, "tcp_jitter_ratio": at.run.jitter_ratio}
     return {
         "topology": asdict(at.topology) | {"spans": spans},
+        "sctp": sctp_variant({flow["algorithm"] for flow in flows}),
         "links": links,
         "flows": flows,
         "udp": udp,
@@ -180,9 +189,7 @@ def bound_mbps(at: Scenario) -> float:
     what survives the losses from there on, times the payload's share of a frame; where events
     change a rate, the mean over the time after the warm-up. What UDP takes of it is not
     subtracted: a flow that pushes it aside gets more."""
-    tcp = [flow for flow in at.flows if flow.transport == "tcp"]
-    mss_bytes = max(flow.mss_bytes for flow in tcp) or DEFAULT_MSS_BYTES
-    payload_share = (mss_bytes - TCP_OPTION_BYTES) / (mss_bytes + HEADER_BYTES)
+    payload_share = _payload_share([flow for flow in at.flows if not flow.is_udp])
     links = {hop: at.links.get(hop, Link()) for hop in at.topology.hops}
     since_s, mbit = 0.0, 0.0
     for event in at.events:
@@ -194,6 +201,16 @@ def bound_mbps(at: Scenario) -> float:
     from_s = max(since_s, at.run.warmup_s)
     mbit += (at.run.duration_s - from_s) * _least_mbps(list(links.values()))
     return mbit / (at.run.duration_s - at.run.warmup_s) * payload_share
+
+
+def _payload_share(flows: list[scenarios.Flow]) -> float:
+    """Return which share of a full frame is payload: SCTP's where all FLOWS say that they are."""
+    mss_bytes = max(flow.mss_bytes for flow in flows)
+    if all(flow.transport == "sctp" for flow in flows):
+        mss_bytes = mss_bytes or SCTP_CHUNK_BYTES
+        return mss_bytes / (mss_bytes + SCTP_HEADER_BYTES)
+    mss_bytes = mss_bytes or DEFAULT_MSS_BYTES
+    return (mss_bytes - TCP_OPTION_BYTES) / (mss_bytes + HEADER_BYTES)
 
 
 def _least_mbps(hops: list[Link]) -> float:

@@ -158,8 +158,8 @@ def _details(
 ) -> list[dict[str, Any]]:
     """Return the further tables: per group of flows, then per metric, some with a figure."""
     details = []
-    if sum(flow.transport == "tcp" for flow in scenario.flows) > 1:
-        for flow in [flow for flow in scenario.flows if flow.transport == "tcp"]:
+    if sum(not flow.is_udp for flow in scenario.flows) > 1:
+        for flow in [flow for flow in scenario.flows if not flow.is_udp]:
             details.append({"table": _flow_table(scenario, results, flow, names), "figure": None})
     several = any(sum(not flow["cross"] for flow in r["flows"]) > 1 for r in results)
     for name in DETAILS:
@@ -182,7 +182,7 @@ def _classification(results: list[dict]) -> dict[str, Any] | None:
 def cross_tables(scenario: Scenario, results: list[dict], names: list[str]) -> list[MetricTable]:
     """Return the goodput of each kind of TCP cross traffic, which no other figure has."""
     cross = [flow for flow in scenario.flows if flow.is_cross(scenario.topology)]
-    return [_flow_table(scenario, results, f, names) for f in cross if f.transport == "tcp"]
+    return [_flow_table(scenario, results, f, names) for f in cross if not f.is_udp]
 
 
 def _flow_table(

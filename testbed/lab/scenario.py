@@ -27,7 +27,7 @@ CHOICE_SECTIONS = {"topology", "links", "flows", "events", "modules"}
 SECTION_KINDS = {"flows": list, "events": list, "claims": list}  # the others are tables
 KIND_NAMES = {str: "a text", list: "[[tables]]", dict: "a table"}
 MAX_FLOWS = 100
-TRANSPORTS = ("tcp", "udp")
+TRANSPORTS = ("tcp", "sctp", "udp")
 NOT_SWEPT = ("run.seeds", "run.algorithms", "run.keep_samples", "run.sample_ms")
 UNDER_TEST = "$algorithm"  # in a flow: the algorithm that this point is about
 # What run.truth adds: how often a loss that was X was said to be Y, and what follows from it.
@@ -97,12 +97,16 @@ class Flow:
     reverse: bool = False  # from the receivers' side to the senders'
     first_hop: str = ""  # where it enters the way forward; nothing: at its begin
     last_hop: str = ""  # the last that it takes; nothing: to the end
-    transport: str = "tcp"  # or udp: a constant rate that nothing slows down
+    transport: str = ""  # tcp or sctp, as its algorithm; or udp: a rate that nothing slows down
     rate_mbps: float = 0.0  # udp: of whole frames; 0: silent
 
     @property
     def under_test(self) -> bool:
-        return self.algorithm == UNDER_TEST and self.transport == "tcp"
+        return self.algorithm == UNDER_TEST and not self.is_udp
+
+    @property
+    def is_udp(self) -> bool:
+        return self.transport == "udp"
 
     def span(self, topology: Topology) -> tuple[int, int]:
         """Return which of the topology's forward hops it takes, the first and the last (from 0)."""
@@ -550,11 +554,11 @@ def _axes(tables: dict) -> tuple[Axis, ...]:
 
 
 def _check_transport(where: str, flow: Flow) -> None:
-    if flow.transport not in TRANSPORTS:
+    if flow.transport and flow.transport not in TRANSPORTS:
         raise unknown(f"{where}.transport", flow.transport, TRANSPORTS)
-    if flow.transport == "udp" and flow.algorithm != UNDER_TEST:
+    if flow.is_udp and flow.algorithm != UNDER_TEST:
         raise BadInput(f"{where}: a udp flow has a rate_mbps and no algorithm")
-    if flow.transport == "tcp" and flow.rate_mbps:
+    if not flow.is_udp and flow.rate_mbps:
         raise BadInput(f'{where}.rate_mbps: only for transport = "udp"')
     if not 0 <= flow.rate_mbps <= 10_000:
         raise BadInput(f"{where}.rate_mbps = {flow.rate_mbps:g}: between 0 and 10000")
@@ -624,7 +628,7 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
             " figures are of the whole way"
         )
     way = flow.way(scenario.topology)
-    if flow.transport == "tcp" and not any(
+    if not flow.is_udp and not any(
         scenario.links.get(hop, Link()).rate_mbps for hop in way
     ):
         raise BadInput(
@@ -668,7 +672,7 @@ def _check_claim(claim: Claim, axes: dict[str, Axis], flows: tuple[Flow, ...]) -
         if name and name not in ALGORITHMS and not (name == "bound" and name == claim.against):
             raise unknown(f"algorithm in claim {claim.id}:", name, [*ALGORITHMS, "bound"])
     if claim.flows:
-        names = [flow.name for flow in flows if flow.transport == "tcp"]
+        names = [flow.name for flow in flows if not flow.is_udp]
         if claim.flows not in names:
             raise unknown(f"flows in claim {claim.id}:", claim.flows, names)
         if claim.metric != "goodput_mbps" or claim.against == "bound":

@@ -14,7 +14,8 @@
 
 #define DEFAULT_LOWAT_BYTES (256 << 10)
 
-static const struct transport *const transports[] = { &transport_tcp, &transport_udp };
+static const struct transport *const transports[] = { &transport_tcp, &transport_sctp,
+						      &transport_udp };
 
 static const char usage[] =
 	"usage: labflow sink --port N [options]\n"
@@ -24,7 +25,9 @@ static const char usage[] =
 	"that ends; SIGTERM ends it and reports those still open.\n"
 	"  --bind ADDR        IPv4 address to listen on (default: all)\n"
 	"  --port N           port to listen on\n"
-	"  --lowat-bytes N    receive low watermark, bytes (default 262144)\n"
+	"  --lowat-bytes N    tcp: receive low watermark, bytes (default 262144)\n"
+	"  --rcvbuf N         SO_RCVBUF, bytes (the kernel doubles it; sctp: default\n"
+	"                     8388608, which is then the receive window)\n"
 	"  --ready-fd N       write \"ready\\n\" to this open descriptor once listening\n"
 	"\n"
 	"send: connect at the start time, send zeroes, write one JSON object.\n"
@@ -37,14 +40,15 @@ static const char usage[] =
 	"  --duration-s D     reset the connection at T + D, seconds\n"
 	"  --bytes N          stop when N bytes are acknowledged\n"
 	"  --mss N            largest segment, bytes of payload and TCP options;\n"
-	"                     udp: payload of a datagram (default 1472)\n"
+	"                     udp: payload of a datagram (default 1472); sctp: of a\n"
+	"                     chunk (default 1440)\n"
 	"  --rate-mbps R      udp: rate in Mb/s, counting whole Ethernet frames\n"
 	"  --sndbuf N         SO_SNDBUF, bytes (the kernel doubles it)\n"
 	"  --name NAME        the flow's name in the JSON (default: \"flow\")\n"
 	"\n"
 	"both:\n"
-	"  --transport NAME   tcp (default), or udp: a constant rate that nothing slows\n"
-	"                     down; its sink counts datagrams until it is ended\n"
+	"  --transport NAME   tcp (default), sctp, or udp: a constant rate that nothing\n"
+	"                     slows down; its sink counts datagrams until it is ended\n"
 	"  --json FILE        where the JSON goes; - is standard output (default)\n"
 	"\n"
 	"Times in the JSON are seconds of CLOCK_MONOTONIC. Exit 0: done; 1: the flow\n"
@@ -67,6 +71,7 @@ enum option_code {
 	OPT_NAME,
 	OPT_JSON,
 	OPT_LOWAT_BYTES,
+	OPT_RCVBUF,
 	OPT_READY_FD,
 	OPT_HELP,
 };
@@ -77,6 +82,7 @@ static const struct option sink_long_options[] = {
 	{ "transport", required_argument, NULL, OPT_TRANSPORT },
 	{ "json", required_argument, NULL, OPT_JSON },
 	{ "lowat-bytes", required_argument, NULL, OPT_LOWAT_BYTES },
+	{ "rcvbuf", required_argument, NULL, OPT_RCVBUF },
 	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ 0 },
@@ -175,6 +181,9 @@ static int main_sink(int argc, char **argv)
 		else if (code == OPT_LOWAT_BYTES)
 			options.lowat_bytes = (int)option_number("--lowat-bytes", optarg, 1,
 								 INT_MAX);
+		else if (code == OPT_RCVBUF)
+			options.rcvbuf_bytes = (int)option_number("--rcvbuf", optarg, 1,
+								  INT_MAX / 2);
 		else if (code == OPT_READY_FD)
 			ready_fd = (int)option_number("--ready-fd", optarg, 0, INT_MAX);
 		else

@@ -13,6 +13,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <linux/pkt_sched.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ static const char usage[] =
 	"  --start-at-s T           CLOCK_MONOTONIC time of the first, seconds (default: now)\n"
 	"  --end-at-s T2            no sample after this CLOCK_MONOTONIC time, seconds\n"
 	"  --sock NAME:NETNS:SPORT  a TCP (IPv4) flow by its source port; repeatable\n"
+	"  --sctp-sock NAME:NETNS:SPORT  an SCTP (IPv4) flow; repeatable\n"
 	"  --flows FILE.csv         where the flows go; - is standard output\n"
 	"  --hop NAME:NETNS:DEV     a device, whose root qdisc is sampled; repeatable\n"
 	"  --aqm-hop NAME:NETNS:DEV a device whose root shapes; the qdisc in its class 1:1\n"
@@ -46,6 +48,7 @@ enum option_code {
 	OPT_START_AT_S,
 	OPT_END_AT_S,
 	OPT_SOCK,
+	OPT_SCTP_SOCK,
 	OPT_HOP,
 	OPT_AQM_HOP,
 	OPT_FLOWS,
@@ -58,12 +61,19 @@ static const struct option long_options[] = {
 	{ "start-at-s", required_argument, NULL, OPT_START_AT_S },
 	{ "end-at-s", required_argument, NULL, OPT_END_AT_S },
 	{ "sock", required_argument, NULL, OPT_SOCK },
+	{ "sctp-sock", required_argument, NULL, OPT_SCTP_SOCK },
 	{ "hop", required_argument, NULL, OPT_HOP },
 	{ "aqm-hop", required_argument, NULL, OPT_AQM_HOP },
 	{ "flows", required_argument, NULL, OPT_FLOWS },
 	{ "hops", required_argument, NULL, OPT_HOPS },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ 0 },
+};
+
+/* An argument of --sock or --sctp-sock. */
+struct sock_option {
+	const char *text;
+	bool sctp;
 };
 
 /* An argument of --hop or --aqm-hop. */
@@ -78,7 +88,7 @@ struct settings {
 	unsigned int interval_ms;
 	const char *flows_path;
 	const char *hops_path;
-	const char **socks; /* the arguments of --sock, in their order */
+	struct sock_option *socks;
 	struct hop_option *hops;
 	unsigned int sock_count;
 	unsigned int hop_count;
@@ -121,7 +131,9 @@ static void take_option(int code, struct settings *settings)
 		settings->end_ns = option_seconds_ns("--end-at-s", optarg);
 		break;
 	case OPT_SOCK:
-		settings->socks[settings->sock_count++] = optarg;
+	case OPT_SCTP_SOCK:
+		settings->socks[settings->sock_count++] =
+			(struct sock_option){ optarg, code == OPT_SCTP_SOCK };
 		break;
 	case OPT_HOP:
 	case OPT_AQM_HOP:
@@ -180,12 +192,14 @@ static struct settings parse_options(int argc, char **argv)
 static bool add_targets(struct probe *probe, const struct settings *settings)
 {
 	for (unsigned int i = 0; i < settings->sock_count; i++) {
-		const char *text = settings->socks[i];
-		struct target_spec spec = split_target("--sock", text, "SPORT");
+		const struct sock_option *sock = &settings->socks[i];
+		const char *option = sock->sctp ? "--sctp-sock" : "--sock";
+		struct target_spec spec = split_target(option, sock->text, "SPORT");
 		uint16_t port = (uint16_t)option_number("SPORT of --sock", spec.last, 1,
 							UINT16_MAX);
 
-		if (!probe_add_flow(probe, text, spec.name, spec.netns, port))
+		if (!probe_add_flow(probe, sock->text, spec.name, spec.netns, port,
+				    sock->sctp ? IPPROTO_SCTP : IPPROTO_TCP))
 			return false;
 	}
 	for (unsigned int i = 0; i < settings->hop_count; i++) {

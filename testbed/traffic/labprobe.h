@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/socket.h>
+
+#include <linux/sctp.h> /* needs the line above */
 
 #define ALGORITHM_NAME_MAX 16 /* TCP_CA_NAME_MAX */
 
@@ -23,6 +26,7 @@ struct flow_sample {
 	uint32_t flow; /* index into probe.flows */
 	struct tcp_info_abi tcp;
 	size_t tcp_length;
+	struct sctp_info sctp; /* of an SCTP flow, in place of the above */
 	char algorithm[ALGORITHM_NAME_MAX];
 	enum cc_kind cc_kind;
 	union tcp_cc_info cc;
@@ -52,6 +56,7 @@ struct flow_target {
 	const char *name;
 	unsigned int channel;
 	uint16_t source_port;
+	uint8_t protocol; /* IPPROTO_TCP or IPPROTO_SCTP */
 	bool located; /* id is known, so that it can be asked about directly */
 	bool seen;
 	struct inet_diag_sockid id;
@@ -94,7 +99,7 @@ void *list_add(struct list *list, size_t item_bytes);
  * False after complaining.
  */
 bool probe_add_flow(struct probe *probe, const char *spec, const char *name, const char *netns,
-		    uint16_t source_port);
+		    uint16_t source_port, uint8_t protocol);
 bool probe_add_hop(struct probe *probe, const char *spec, const char *name, const char *netns,
 		   const char *device, uint32_t parent);
 

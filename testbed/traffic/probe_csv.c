@@ -6,6 +6,7 @@
 #include "labprobe.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
 
 #define MBPS_PER_BYTES_PER_S (8 / 1e6)
 #define BBR_MIN_RTT_NONE UINT32_MAX
@@ -104,12 +105,38 @@ static void window_columns(FILE *out, const struct tcp_info_abi *tcp)
 	number(out, tcp->lost_pkts);
 }
 
+/*
+ * SCTP counts chunks, which labflow makes all alike, and bytes of window. Its smoothed
+ * round trip comes in the kernel's ticks, whose length is not told.
+ */
+static void sctp_columns(FILE *out, const struct sctp_info *sctp)
+{
+	uint32_t payload = sctp->sctpi_maxseg ? sctp->sctpi_maxseg : 1;
+	uint64_t acked = sctp->sctpi_oodchunks - sctp->sctpi_unackdata;
+
+	number(out, sctp->sctpi_p_cwnd / payload);
+	number(out, sctp->sctpi_p_ssthresh / payload);
+	fprintf(out, ",,,,%" PRIu32, sctp->sctpi_p_rto);
+	number(out, sctp->sctpi_p_flight_size / payload);
+	empty(out);
+	number(out, sctp->sctpi_rtxchunks);
+	empty(out);
+	number(out, acked * payload);
+	fputs(",,,,,,,,,", out);
+}
+
 static void write_flow(FILE *out, const struct probe *probe, const struct flow_sample *sample)
 {
 	const struct flow_target *flows = probe->flows.items;
 	const struct tcp_info_abi *tcp = &sample->tcp;
 
 	tick_time(out, probe, sample->tick);
+	if (flows[sample->flow].protocol == IPPROTO_SCTP) {
+		fprintf(out, ",%s,%s,", flows[sample->flow].name, sample->algorithm);
+		sctp_columns(out, &sample->sctp);
+		fputc('\n', out);
+		return;
+	}
 	fprintf(out, ",%s,%s,%s", flows[sample->flow].name, sample->algorithm,
 		ca_state_name(tcp->ca_state));
 	window_columns(out, tcp);

@@ -55,6 +55,8 @@ enum tcp_state {
 	 1u << TCP_STATE_FIN_WAIT2 | 1u << TCP_STATE_CLOSE_WAIT |                      \
 	 1u << TCP_STATE_LAST_ACK | 1u << TCP_STATE_CLOSING)
 
+#define SCTP_ASSOC_ESTABLISHED 3 /* enum sctp_state of the kernel; later ones are shutdowns */
+
 /* Larger than any answer: the kernel fits a dump's datagrams to what is read. */
 struct reply {
 	_Alignas(struct nlmsghdr) char bytes[16384];
@@ -205,7 +207,7 @@ static bool resolve(struct probe *probe, const char *netns, struct visit *visit)
 }
 
 bool probe_add_flow(struct probe *probe, const char *spec, const char *name, const char *netns,
-		    uint16_t source_port)
+		    uint16_t source_port, uint8_t protocol)
 {
 	struct visit visit = { .protocol = NETLINK_SOCK_DIAG, .spec = spec };
 	struct flow_target *flow;
@@ -218,6 +220,7 @@ bool probe_add_flow(struct probe *probe, const char *spec, const char *name, con
 	flow->name = name;
 	flow->channel = visit.channel;
 	flow->source_port = source_port;
+	flow->protocol = protocol;
 	return true;
 }
 
@@ -270,7 +273,7 @@ bool probe_prepare(struct probe *probe)
 }
 
 static void diag_request(struct diag_request *request, uint32_t sequence, uint16_t flags,
-			 const struct inet_diag_sockid *id)
+			 uint8_t protocol, const struct inet_diag_sockid *id)
 {
 	*request = (struct diag_request){
 		.header = { .nlmsg_len = sizeof(*request),
@@ -279,7 +282,7 @@ static void diag_request(struct diag_request *request, uint32_t sequence, uint16
 			    .nlmsg_seq = sequence },
 		/* VEGASINFO stands for BBRINFO and DCTCPINFO, too. */
 		.body = { .sdiag_family = AF_INET,
-			  .sdiag_protocol = IPPROTO_TCP,
+			  .sdiag_protocol = protocol,
 			  .idiag_ext = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) |
 				       1 << (INET_DIAG_VEGASINFO - 1),
 			  .idiag_states = CONNECTED_STATES },
@@ -292,18 +295,22 @@ static size_t batch_flows(const struct probe *probe, unsigned int channel)
 {
 	const struct flow_target *flows = probe->flows.items;
 	struct diag_request *request = (struct diag_request *)probe->requests;
-	bool dump = false;
+	bool dump = false, dump_sctp = false;
 
 	for (uint32_t i = 0; i < probe->flows.count; i++) {
 		if (flows[i].channel != channel)
 			continue;
 		if (flows[i].located)
-			diag_request(request++, i, 0, &flows[i].id);
+			diag_request(request++, i, 0, flows[i].protocol, &flows[i].id);
+		else if (flows[i].protocol == IPPROTO_SCTP)
+			dump_sctp = true;
 		else
 			dump = true;
 	}
 	if (dump)
-		diag_request(request++, DUMP_SEQUENCE, NLM_F_DUMP, NULL);
+		diag_request(request++, DUMP_SEQUENCE, NLM_F_DUMP, IPPROTO_TCP, NULL);
+	else if (dump_sctp)
+		diag_request(request++, DUMP_SEQUENCE, NLM_F_DUMP, IPPROTO_SCTP, NULL);
 	return (size_t)((char *)request - probe->requests);
 }
 
@@ -335,10 +342,15 @@ static void copy_attribute(void *to, size_t room, const struct rtattr *attribute
 	memcpy(to, RTA_DATA(attribute), length < room ? length : room);
 }
 
-static void take_flow_attribute(struct flow_sample *sample, const struct rtattr *attribute)
+static void take_flow_attribute(struct flow_sample *sample, const struct rtattr *attribute,
+				uint8_t protocol)
 {
 	switch (attribute->rta_type) {
 	case INET_DIAG_INFO:
+		if (protocol == IPPROTO_SCTP) {
+			copy_attribute(&sample->sctp, sizeof(sample->sctp), attribute);
+			return;
+		}
 		sample->tcp_length = RTA_PAYLOAD(attribute);
 		copy_attribute(&sample->tcp, sizeof(sample->tcp), attribute);
 		return;
@@ -373,6 +385,15 @@ static struct flow_target *find_unlocated(struct probe *probe, unsigned int chan
 	return NULL;
 }
 
+/* Whether BODY is of a flow that has a congestion window, and not a remnant of one. */
+static bool is_flow(const struct flow_target *flow, const struct inet_diag_msg *body,
+		    const struct flow_sample *sample)
+{
+	if (flow->protocol == IPPROTO_SCTP) /* no tag: the socket, not its association */
+		return body->idiag_state >= SCTP_ASSOC_ESTABLISHED && sample->sctp.sctpi_tag;
+	return CONNECTED_STATES & 1u << body->idiag_state && sample->tcp_length;
+}
+
 /* A diag answer: for the target asked about, or, in a dump, for whoever fits. */
 static bool take_flow(struct probe *probe, unsigned int channel, uint32_t tick,
 		      const struct nlmsghdr *header)
@@ -385,8 +406,7 @@ static bool take_flow(struct probe *probe, unsigned int channel, uint32_t tick,
 	struct flow_sample *kept;
 	unsigned int left;
 
-	if (header->nlmsg_len < NLMSG_LENGTH(sizeof(*body)) ||
-	    !(CONNECTED_STATES & 1u << body->idiag_state))
+	if (header->nlmsg_len < NLMSG_LENGTH(sizeof(*body)))
 		return true;
 	flow = header->nlmsg_seq == DUMP_SEQUENCE ?
 		       find_unlocated(probe, channel, ntohs(body->id.idiag_sport)) :
@@ -395,8 +415,8 @@ static bool take_flow(struct probe *probe, unsigned int channel, uint32_t tick,
 		return true;
 	left = header->nlmsg_len - (unsigned int)NLMSG_LENGTH(sizeof(*body));
 	for (; RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left))
-		take_flow_attribute(&sample, attribute);
-	if (!sample.tcp_length) /* only a time-wait remnant */
+		take_flow_attribute(&sample, attribute, flow->protocol);
+	if (!is_flow(flow, body, &sample))
 		return true;
 	flow->id = body->id;
 	flow->located = true;

@@ -23,7 +23,7 @@ struct flow_options {
 	struct sockaddr_in peer;
 	uint64_t bytes; /* 0: no byte limit */
 	uint64_t rate_bps; /* UDP: bits of whole Ethernet frames per second */
-	int mss_bytes; /* 0: the kernel's choice; UDP: payload of a datagram */
+	int mss_bytes; /* 0: the kernel's choice; UDP: payload of a datagram; SCTP: of a chunk */
 	int sndbuf_bytes; /* 0: the kernel's choice */
 };
 
@@ -60,6 +60,7 @@ struct sink_options {
 	const struct transport *transport;
 	struct sockaddr_in local;
 	int lowat_bytes;
+	int rcvbuf_bytes; /* 0: the kernel's choice */
 };
 
 /* What arrived on one connection; times are CLOCK_REALTIME, 0 for none. */
@@ -90,5 +91,6 @@ struct transport {
 
 extern const struct transport transport_tcp;
 extern const struct transport transport_udp;
+extern const struct transport transport_sctp;
 
 #endif

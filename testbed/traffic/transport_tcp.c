@@ -16,19 +16,20 @@
  * if the connection ends much later by a reset.
  */
 #include "common.h"
+#include "stream.h"
 #include "tcp_info_abi.h"
-#include "transport.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
-#define AVAILABLE_ALGORITHMS "/proc/sys/net/ipv4/tcp_available_congestion_control"
+static const struct stream_algorithms algorithms = {
+	.level = IPPROTO_TCP,
+	.option = TCP_CONGESTION,
+	.sysctls = "/proc/sys/net/ipv4/tcp_",
+};
 
 #define CHUNK_BYTES (256u << 10)
 #define CHUNKS_MAX 256u /* at most UIO_MAXIOV, 1024 */
@@ -36,107 +37,28 @@
 
 static char zeroes[CHUNK_BYTES];
 
-__attribute__((format(printf, 2, 3))) static int fail(char error[FLOW_ERROR_MAX],
-						      const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(error, FLOW_ERROR_MAX, format, arguments);
-	va_end(arguments);
-	return -1;
-}
-
-static const char *endpoint_text(const struct sockaddr_in *address, char text[32])
-{
-	char host[INET_ADDRSTRLEN];
-
-	inet_ntop(AF_INET, &address->sin_addr, host, sizeof(host));
-	snprintf(text, 32, "%s:%u", host, ntohs(address->sin_port));
-	return text;
-}
-
-static int fail_algorithm(struct flow *flow, int reason)
-{
-	const char *name = flow->options->algorithm;
-	char available[200] = "unknown";
-	FILE *list;
-
-	if (reason == EPERM)
-		return fail(flow->error,
-			    "algorithm '%s' needs CAP_NET_ADMIN or a place in net.ipv4.tcp_allowed_congestion_control",
-			    name);
-	list = fopen(AVAILABLE_ALGORITHMS, "re");
-	if (list) {
-		if (fgets(available, sizeof(available), list))
-			available[strcspn(available, "\n")] = '\0';
-		fclose(list);
-	}
-	return fail(flow->error,
-		    "algorithm '%s' is not available in this kernel (available: %s; is its module loaded?)",
-		    name, available);
-}
-
-static int set_int(int fd, int level, int option, int value)
-{
-	return setsockopt(fd, level, option, &value, sizeof(value));
-}
-
 static int configure(struct flow *flow)
 {
 	const struct flow_options *options = flow->options;
 
-	if (options->algorithm && setsockopt(flow->fd, IPPROTO_TCP, TCP_CONGESTION,
-					     options->algorithm, strlen(options->algorithm)) < 0)
-		return fail_algorithm(flow, errno);
+	if (stream_set_algorithm(flow, &algorithms) < 0)
+		return -1;
 	if (options->mss_bytes &&
-	    set_int(flow->fd, IPPROTO_TCP, TCP_MAXSEG, options->mss_bytes) < 0)
-		return fail(flow->error, "cannot set --mss %d: %s", options->mss_bytes,
+	    stream_set_int(flow->fd, IPPROTO_TCP, TCP_MAXSEG, options->mss_bytes) < 0)
+		return stream_fail(flow->error, "cannot set --mss %d: %s", options->mss_bytes,
 			    strerror(errno));
 	if (options->sndbuf_bytes &&
-	    set_int(flow->fd, SOL_SOCKET, SO_SNDBUF, options->sndbuf_bytes) < 0)
-		return fail(flow->error, "cannot set --sndbuf %d: %s", options->sndbuf_bytes,
-			    strerror(errno));
-	return 0;
-}
-
-static int bind_local(int fd, const struct sockaddr_in *local, char error[FLOW_ERROR_MAX])
-{
-	char text[32];
-
-	if (set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0 ||
-	    bind(fd, (const struct sockaddr *)local, sizeof(*local)) < 0)
-		return fail(error, "cannot bind to %s: %s", endpoint_text(local, text),
+	    stream_set_int(flow->fd, SOL_SOCKET, SO_SNDBUF, options->sndbuf_bytes) < 0)
+		return stream_fail(flow->error, "cannot set --sndbuf %d: %s", options->sndbuf_bytes,
 			    strerror(errno));
 	return 0;
 }
 
 static int tcp_open(struct flow *flow)
 {
-	const struct sockaddr_in *local = &flow->options->local;
-
-	flow->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (flow->fd < 0)
-		return fail(flow->error, "cannot open a TCP socket: %s", strerror(errno));
-	if (configure(flow) < 0)
+	if (stream_open(flow, IPPROTO_TCP) < 0 || configure(flow) < 0)
 		return -1;
-	if (!local->sin_port && local->sin_addr.s_addr == htonl(INADDR_ANY))
-		return 0;
-	return bind_local(flow->fd, local, flow->error);
-}
-
-static int tcp_connect(struct flow *flow)
-{
-	const struct sockaddr_in *peer = &flow->options->peer;
-	char text[32];
-
-	if (connect(flow->fd, (const struct sockaddr *)peer, sizeof(*peer)) == 0)
-		return 0;
-	if (errno == EINTR)
-		return fail(flow->error, "no connection to %s before the flow was stopped",
-			    endpoint_text(peer, text));
-	return fail(flow->error, "cannot connect to %s: %s", endpoint_text(peer, text),
-		    strerror(errno));
+	return stream_bind(flow);
 }
 
 /* Point CHUNKS at as many zeroes as LEFT_BYTES allows; returns their number. */
@@ -153,24 +75,6 @@ static size_t gather_zeroes(struct iovec chunks[CHUNKS_MAX], uint64_t left_bytes
 	return count;
 }
 
-/* Half-close and sleep until the peer, having read everything, closes too. */
-static int await_peer_close(struct flow *flow)
-{
-	char byte;
-	ssize_t got;
-
-	if (shutdown(flow->fd, SHUT_WR) < 0)
-		return fail(flow->error, "cannot finish sending: %s", strerror(errno));
-	do {
-		got = recv(flow->fd, &byte, sizeof(byte), 0);
-	} while (got > 0 || (got < 0 && errno == EINTR && !stop_signal));
-	if (got < 0 && errno != EINTR)
-		return fail(flow->error, "connection lost before all bytes were acknowledged: %s",
-			    strerror(errno));
-	flow->completed = got == 0;
-	return 0;
-}
-
 static int tcp_send(struct flow *flow)
 {
 	const uint64_t limit = flow->options->bytes ? flow->options->bytes : UINT64_MAX;
@@ -185,11 +89,11 @@ static int tcp_send(struct flow *flow)
 		if (sent >= 0)
 			flow->written_bytes += (uint64_t)sent;
 		else if (errno != EINTR)
-			return fail(flow->error, "connection lost: %s", strerror(errno));
+			return stream_fail(flow->error, "connection lost: %s", strerror(errno));
 	}
 	if (stop_signal)
 		return 0;
-	return await_peer_close(flow);
+	return stream_await_peer_close(flow);
 }
 
 /*
@@ -212,9 +116,9 @@ static int tcp_info(struct flow *flow, struct flow_info *info)
 	socklen_t name_length = sizeof(info->algorithm) - 1;
 
 	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_INFO, &tcp, &tcp_length) < 0)
-		return fail(flow->error, "cannot read TCP_INFO: %s", strerror(errno));
+		return stream_fail(flow->error, "cannot read TCP_INFO: %s", strerror(errno));
 	if (!TCP_INFO_HAS(tcp_length, reord_seen))
-		return fail(flow->error, "this kernel's TCP_INFO is too short: Linux 4.19 or newer is needed");
+		return stream_fail(flow->error, "this kernel's TCP_INFO is too short: Linux 4.19 or newer is needed");
 	*info = (struct flow_info){
 		.bytes_acked = payload_acked(flow, tcp.bytes_acked),
 		.bytes_sent = tcp.bytes_sent,
@@ -234,78 +138,17 @@ static int tcp_info(struct flow *flow, struct flow_info *info)
 	};
 	if (getsockopt(flow->fd, IPPROTO_TCP, TCP_CONGESTION, info->algorithm, &name_length) < 0 ||
 	    getsockname(flow->fd, (struct sockaddr *)&local, &local_length) < 0)
-		return fail(flow->error, "cannot read the socket's state: %s", strerror(errno));
+		return stream_fail(flow->error, "cannot read the socket's state: %s", strerror(errno));
 	info->source_port = ntohs(local.sin_port);
 	return 0;
 }
 
-static void tcp_close(struct flow *flow)
-{
-	const struct linger reset = { .l_onoff = 1, .l_linger = 0 };
-
-	if (!flow->completed &&
-	    setsockopt(flow->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)) < 0)
-		fail(flow->error, "cannot reset the connection: %s", strerror(errno));
-	close(flow->fd);
-	flow->fd = -1;
-}
-
-static int tcp_listen(const struct sink_options *options, char error[FLOW_ERROR_MAX])
-{
-	char text[32];
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return fail(error, "cannot open a TCP socket: %s", strerror(errno));
-	if (bind_local(fd, &options->local, error) < 0)
-		goto failed;
-	/* Accepted sockets inherit the timestamps, at no call of their own. */
-	if (set_int(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1) < 0 || listen(fd, SOMAXCONN) < 0) {
-		fail(error, "cannot listen on %s: %s", endpoint_text(&options->local, text),
-		     strerror(errno));
-		goto failed;
-	}
-	return fd;
-failed:
-	close(fd);
-	return -1;
-}
-
-/* When the last byte of MESSAGE reached this host, in CLOCK_REALTIME. */
-static int64_t arrival_real_ns(struct msghdr *message)
-{
-	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(message); cmsg;
-	     cmsg = CMSG_NXTHDR(message, cmsg)) {
-		struct timespec stamp;
-
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_TIMESTAMPNS)
-			continue;
-		memcpy(&stamp, CMSG_DATA(cmsg), sizeof(stamp));
-		return stamp.tv_sec * NSEC_PER_SEC + stamp.tv_nsec;
-	}
-	/* It came before the kernel had switched its timestamps on. */
-	return clock_read_ns(CLOCK_REALTIME);
-}
-
+/* MSG_TRUNC discards: nothing is ever stored. */
 static ssize_t discard(int fd, int flags, int64_t *last_byte_real_ns)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(struct timespec))];
-	} control;
-	/* MSG_TRUNC discards: nothing is ever stored at iov_base. */
 	struct iovec nowhere = { .iov_base = NULL, .iov_len = DISCARD_BYTES };
-	struct msghdr message = {
-		.msg_iov = &nowhere,
-		.msg_iovlen = 1,
-		.msg_control = control.space,
-		.msg_controllen = sizeof(control.space),
-	};
-	ssize_t got = recvmsg(fd, &message, MSG_TRUNC | flags);
 
-	if (got > 0)
-		*last_byte_real_ns = arrival_real_ns(&message);
-	return got;
+	return stream_receive(fd, &nowhere, MSG_TRUNC | flags, last_byte_real_ns);
 }
 
 /*
@@ -318,7 +161,7 @@ static void tcp_receive(int fd, const struct sink_options *options, struct arriv
 	ssize_t got = discard(fd, 0, &arrival->last_byte_real_ns);
 
 	arrival->first_byte_real_ns = arrival->last_byte_real_ns;
-	if (got > 0 && set_int(fd, SOL_SOCKET, SO_RCVLOWAT, options->lowat_bytes) < 0)
+	if (got > 0 && stream_set_int(fd, SOL_SOCKET, SO_RCVLOWAT, options->lowat_bytes) < 0)
 		complain("cannot set --lowat-bytes %d: %s", options->lowat_bytes,
 			 strerror(errno));
 	while (got > 0) {
@@ -327,13 +170,18 @@ static void tcp_receive(int fd, const struct sink_options *options, struct arriv
 	}
 }
 
+static int tcp_listen(const struct sink_options *options, char error[FLOW_ERROR_MAX])
+{
+	return stream_listen(options, IPPROTO_TCP, error);
+}
+
 const struct transport transport_tcp = {
 	.name = "tcp",
 	.open = tcp_open,
-	.connect = tcp_connect,
+	.connect = stream_connect,
 	.send = tcp_send,
 	.info = tcp_info,
-	.close = tcp_close,
+	.close = stream_close,
 	.listen = tcp_listen,
 	.receive = tcp_receive,
 };

@@ -134,6 +134,7 @@ class Backend(ABC):
             "clock": self.clock,
             "modules": self.modules(),
             "modprobe_options": self.modprobe_options,
+            "sctp_modprobe": self.sctp_modprobe(points[0].spec["sctp"]),
             "points": [p.spec | {"id": p.id} for p in points],
         }
         with self._guest_dir() as guest:
@@ -193,7 +194,18 @@ class Backend(ABC):
     def modules(self) -> list[str]:
         """Return what to load: the network's, our algorithms and the peers not built in."""
         queues = ["sch_tbf", *(f"sch_{aqm}" for aqm in AQMS)]
-        return [*self.guest_modules, *queues, *(a.module for a in ALGORITHMS.values() if a.module)]
+        tcp = [a.module for a in ALGORITHMS.values() if a.module and a.transport == "tcp"]
+        return [*self.guest_modules, *queues, *tcp]
+
+    def sctp_modprobe(self, variant: str) -> list[str]:
+        """Return how to load the VARIANT of SCTP (algorithms.sctp_variant); nothing for none."""
+        if not variant:
+            return []
+        if variant == "stock":
+            options = ["-d", "/run/lab/modules/stock"] if self.build.patches_sctp else []
+            return ["modprobe", *(options or self.modprobe_options), "-a", "sctp", "sctp_diag"]
+        ours = {a.module for a in ALGORITHMS.values() if a.ours and a.transport == "sctp"}
+        return ["modprobe", *self.modprobe_options, "-a", "sctp_diag", *sorted(ours)]
 
     @contextmanager
     def _guest_dir(self) -> Iterator[Path]:

@@ -23,6 +23,7 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 
 from lab import topologies
+from lab.algorithms import ALGORITHMS, STOCK_SCTP
 from lab.guest.kernel_log import KernelLog
 from lab.links import Link, change_link, set_link
 
@@ -85,7 +86,7 @@ class Parameters:
             path.write_text(value)
         for algorithm, values in modules.items():
             for name, value in values.items():
-                path = Path(f"/sys/module/tcp_{algorithm}/parameters/{name}")
+                path = Path(f"/sys/module/{ALGORITHMS[algorithm].module}/parameters/{name}")
                 self.defaults.setdefault(path, path.read_text())
                 try:
                     path.write_text(str(value))
@@ -135,8 +136,9 @@ class Trace:
 class Lab:
     """One Mininet network that is up, and the points that run over it."""
 
-    def __init__(self, topology: dict, clock: str):
+    def __init__(self, topology: dict, sctp: str, clock: str):
         self.clock = clock
+        self.sctp = sctp
         kind = topologies.KINDS[topology["kind"]]
         self.address = kind.address
         self.devices = topologies.devices(topology["hops"])
@@ -150,14 +152,18 @@ class Lab:
 
     def warm_up(self) -> None:
         """Let the kernel draw the secrets that it draws once, before any point's seed is set."""
-        flow = {"name": "warm-up", "pair": 1, "algorithm": "cubic", "start_s": 0.0}
+        flow = {"name": "warm-up", "pair": 1, "start_s": 0.0, "duration_s": WARM_UP_S}
+        flows = [flow | {"algorithm": "cubic", "transport": "tcp"}]
+        if self.sctp:
+            algorithm = "rfc9260" if self.sctp == "patched" else STOCK_SCTP
+            flows.append(flow | {"algorithm": algorithm, "transport": "sctp"})
         point = {
             "rng_seed": 0,
             "duration_s": WARM_UP_S,
             "sample_ms": 100,
             # without a rate, virtual time would stand still while data flows
             "links": {self.entry: {"rate_mbps": 10.0, "queue_pkts": 100}},
-            "flows": [flow | {"duration_s": WARM_UP_S}],
+            "flows": flows,
             "udp": [],
             "events": [],
             "modules": {},
@@ -182,7 +188,7 @@ class Lab:
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         processes = 1 + 2 * len(point["flows"] + point["udp"]) + len(point["taps"])
         start_s = start_time(self.clock, now_s, processes)
-        receivers = {receiver(flow): None for flow in point["flows"]}
+        receivers = {(*receiver(flow), flow["transport"]): None for flow in point["flows"]}
         sinks = [self.start_sink(*where) for where in receivers]
         sinks += [self.start_udp_sink(i, flow, out) for i, flow in enumerate(point["udp"])]
         taps = [self.start_tap(hop, out) for hop in point["taps"]]
@@ -223,8 +229,9 @@ class Lab:
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
                 change_link(dev, Link(**values))
 
-    def start_sink(self, end: str, pair: int):
-        command = [str(BIN / "labflow"), "sink", "--port", str(SINK_PORT)]
+    def start_sink(self, end: str, pair: int, transport: str):
+        command = [str(BIN / "labflow"), "sink", "--transport", transport,
+                   "--port", str(SINK_PORT)]  # fmt: skip
         return self._start_and_wait(self.net[f"{end}{pair}"], command, SINK_PRIORITY)
 
     def start_udp_sink(self, index: int, flow: dict, out: Path):
@@ -258,7 +265,8 @@ class Lab:
         ]  # fmt: skip
         for i, flow in enumerate(point["flows"]):
             pid = self.net["{}{}".format(*sender(flow))].pid
-            command += ["--sock", f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
+            option = "--sctp-sock" if flow["transport"] == "sctp" else "--sock"
+            command += [option, f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
         for hop, link in point["links"].items():
             if not link.get("queue_pkts") and not link.get("loss_pct"):
                 continue  # it can neither delay nor drop: nothing to sample
@@ -275,7 +283,9 @@ class Lab:
         )
 
     def start_flow(self, index: int, flow: dict, start_s: float, out: Path):
-        options = ["--source-port", str(SOURCE_PORT + index), "--algorithm", flow["algorithm"]]
+        options = ["--source-port", str(SOURCE_PORT + index), "--transport", flow["transport"]]
+        if flow["algorithm"] != STOCK_SCTP:
+            options += ["--algorithm", flow["algorithm"]]
         return self._start_sender(flow, start_s, out / f"flow-{index}.json", options)
 
     def start_udp(self, index: int, flow: dict, start_s: float, out: Path):
@@ -332,7 +342,7 @@ def run_batch(points: list[dict], clock: str) -> None:
     started_s = time.clock_gettime(time.CLOCK_MONOTONIC)
     log = KernelLog()
     log.new_lines()  # a distribution's kernel has its opinion of the processor
-    lab = Lab(points[0]["topology"], clock)
+    lab = Lab(points[0]["topology"], points[0]["sctp"], clock)
     print(f"lab: network up at {time.clock_gettime(time.CLOCK_MONOTONIC) - started_s:.3f} s",
           flush=True)  # fmt: skip
     (OUT / "up").touch()
@@ -364,5 +374,7 @@ if __name__ == "__main__":
     set_priority(WORKER_PRIORITY)
     batch = json.loads((OUT / "batch.json").read_text())
     subprocess.run(["modprobe", *batch["modprobe_options"], "-a", *batch["modules"]], check=True)
+    if batch["sctp_modprobe"]:
+        subprocess.run(batch["sctp_modprobe"], check=True)
     run_batch(batch["points"], batch["clock"])
     sys.exit(0)
