@@ -11,7 +11,8 @@ STOCK_SCTP = "sctp"
 @dataclass(frozen=True)
 class Algorithm:
     """NAME is what sysctl takes; OURS: built here; MODULE: what modprobe loads (None: built in);
-    CLASSIFIES: its module tells what it takes each loss for (tcp_verdict.h)."""
+    CLASSIFIES: its module tells what it takes each loss for (tcp_verdict.h); TIMES_PACKETS: it
+    wants TIMESTAMP chunks (SCTP)."""
 
     name: str
     ours: bool
@@ -19,6 +20,7 @@ class Algorithm:
     summary: str
     classifies: bool = False
     transport: str = "tcp"
+    times_packets: bool = False
 
 
 ALGORITHMS = {
@@ -42,6 +44,22 @@ ALGORITHMS = {
         Algorithm("illinois", False, "tcp_illinois", "the kernel's Illinois"),
         Algorithm("cdg", False, "tcp_cdg", "the kernel's CAIA delay gradient"),
         Algorithm("bbr", False, "tcp_bbr", "the kernel's BBR v1"),
+        Algorithm(
+            "jsctp_abe",
+            True,
+            "sctp_jsctp",
+            "JSCTP: jitter ratio tells losses apart, goes to the measured bandwidth",
+            transport="sctp",
+            times_packets=True,
+        ),
+        Algorithm(
+            "jsctp",
+            True,
+            "sctp_jsctp",
+            "JSCTP with the jitter ratio alone",
+            transport="sctp",
+            times_packets=True,
+        ),
         Algorithm("rfc9260", True, "sctp", "SCTP, patched: what sctp does", transport="sctp"),
         Algorithm(STOCK_SCTP, False, "sctp", "the kernel's SCTP, unpatched", transport="sctp"),
     )

@@ -31,6 +31,8 @@ OUT = Path(os.environ["LAB_OUT"])
 TEMPORARY = Path(os.environ["TMPDIR"])
 BIN = Path(os.environ["LAB_BIN"])
 TRACING = Path("/sys/kernel/tracing")
+SCTP_TIMESTAMPS = Path("/proc/sys/net/sctp/timestamp_chunk")
+SCTP_TIMESTAMP_TYPE = 190  # of those that no one else uses
 SEED_FILE = Path("/sys/module/random/parameters/lab_seed")
 CLONE_NEWNET = 0x40000000
 TIMER_ABSTIME = 1
@@ -185,6 +187,7 @@ class Lab:
         """Run one point, leaving its raw figures in the folder OUT."""
         self.set_links(point["links"])
         self.parameters.set(point["modules"])
+        self.set_timestamps(point["flows"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         processes = 1 + 2 * len(point["flows"] + point["udp"]) + len(point["taps"])
         start_s = start_time(self.clock, now_s, processes)
@@ -217,6 +220,18 @@ class Lab:
         errors = [error for error in errors if error]
         if errors:
             raise RuntimeError("; ".join(errors))
+
+    def set_timestamps(self, flows: list[dict]) -> None:
+        """Let those hosts exchange TIMESTAMP chunks that have an SCTP flow which wants them."""
+        hosts: dict[tuple[str, int], bool] = {}
+        for flow in flows:
+            for host in (sender(flow), receiver(flow)):
+                timed = ALGORITHMS[flow["algorithm"]].times_packets
+                hosts[host] = hosts.get(host, False) or timed
+        for (end, pair), timed in hosts.items():
+            with NetworkNamespaceOf(self.net[f"{end}{pair}"].pid):
+                if SCTP_TIMESTAMPS.exists():
+                    SCTP_TIMESTAMPS.write_text(str(SCTP_TIMESTAMP_TYPE * timed))
 
     def play(self, point: dict, start_s: float) -> None:
         """Change links when the events of POINT say so."""

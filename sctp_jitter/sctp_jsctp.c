@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * JSCTP: congestion control of SCTP that tells wireless from congestion loss by
+ * the jitter ratio, and goes to the measured bandwidth.
+ *
+ * Paper: J.-M. Chen, C.-H. Chu, E. H.-K. Wu, M.-F. Tsai, J.-R. Wang, "Improving
+ * SCTP performance by jitter-based congestion control over wired-wireless
+ * networks", EURASIP JWCN 2011 (equation and section numbers are its own).
+ *
+ *   Jr    = ((R_n - R_0) - (S_n - S_0)) / (R_n - R_0)   over m windows    (7)
+ *   sjr   = (1 - a) * sjr + a * Jr                      Jr = 0 left out   (8)
+ *   B_n   = (RTT * B_{n-1} + L_n) / ((R_n - R_{n-1}) + RTT)               (9)
+ *   ocwnd = RTT * B_n                                                     (10)
+ *
+ *   sjr >= k / w                                congestion, else wireless
+ *
+ *                          jsctp                        jsctp_abe
+ *   miss indications
+ *     congestion   ssthresh = cwnd = w / 2      ssthresh = cwnd = ocwnd
+ *     wireless     -                            -
+ *   T3-rtx timeout
+ *     congestion   ssthresh = w / 2, cwnd = 1   ssthresh = ocwnd, cwnd = 1
+ *     wireless     ssthresh = cwnd = w / 2      ssthresh = cwnd = ocwnd
+ *
+ *   symbol        field                 unit
+ *   S, R          newest                us; our clock, the peer's
+ *   Jr, sjr       ratio                 see estimators/jitter_ratio.h
+ *   B_n           bandwidth             bytes/s
+ *   L_n           unclocked_bytes       bytes
+ *   RTT in (9)    srtt_us               us
+ *   RTT in (10)   min_rtt_us, srtt_us   us
+ *   w             cwnd / s              packets of s bytes
+ *   s             frag_point            bytes of payload of a full chunk
+ *   k             k_percent             1/100 packet
+ *   m             m                     windows
+ *   a             alpha_percent         1/100
+ *
+ * The state is one path's; each destination has its own. The window grows as in
+ * RFC 9260, which also decides once for all losses of a window (fast recovery).
+ * Times come from TIMESTAMP chunks (net.sctp.timestamp_chunk); without them,
+ * and until the first complete span, all is as in RFC 9260.
+ *
+ * Differences from the paper:
+ *  - RTT in (10) is the smallest one (ocwnd_srtt = 0), so that a full queue is
+ *    drained; with the smoothed one RTT * B is the window that there was.
+ *  - k is half a packet, not one: see docs/jtcp.md.
+ *  - ocwnd is at least 4 MTU, as every ssthresh of RFC 9260, and at most w.
+ *  - ECNE is congestion whatever the ratio.
+ *  - A timeout that follows a timeout with nothing acknowledged between them is
+ *    congestion.
+ *  - A pause in sending is no evidence of a slower path: it is left out.
+ *  - Three miss indications start it, not four: net.sctp.miss_indications.
+ */
+
+#include <linux/module.h>
+#include <net/sctp/sctp.h>
+#include <net/sctp/cong.h>
+
+#include "estimators/jitter_ratio.h"
+#include "estimators/tabe.h"
+#include "tcp_param.h"
+
+#define JSCTP_RTT_SHIFT		3	/* srtt: 7/8 of what it was */
+#define JSCTP_TICK_US		1	/* of the times in TIMESTAMP chunks */
+
+static struct tcp_param jsctp_k_percent = { .value = 50, .min = 1, .max = 1000 };
+module_param_cb(k_percent, &tcp_param_ops, &jsctp_k_percent, 0644);
+MODULE_PARM_DESC(k_percent,
+		 "k of sjr >= k/w, in 1/100 packet (1-1000)");
+
+static struct tcp_param jsctp_m = { .value = 1, .min = 1, .max = 16 };
+module_param_cb(m, &tcp_param_ops, &jsctp_m, 0644);
+MODULE_PARM_DESC(m, "windows that a jitter ratio covers (1-16)");
+
+static struct tcp_param jsctp_alpha_percent = { .value = 5, .max = 100 };
+module_param_cb(alpha_percent, &tcp_param_ops, &jsctp_alpha_percent, 0644);
+MODULE_PARM_DESC(alpha_percent,
+		 "weight of a sample in sjr, in 1/100; 0: decide by Jr (0-100)");
+
+static struct tcp_param jsctp_ocwnd_srtt = { .value = 0, .max = 1 };
+module_param_cb(ocwnd_srtt, &tcp_param_ops, &jsctp_ocwnd_srtt, 0644);
+MODULE_PARM_DESC(ocwnd_srtt,
+		 "RTT in ocwnd = RTT * B: 0 smallest, 1 smoothed (0-1)");
+
+/**
+ * struct jsctp - private area of a path
+ * @newest: times of the newest packet that has come back
+ * @ratio: jitter ratio
+ * @bandwidth: B
+ * @acked_pkts: packets acknowledged so far, wraps
+ * @acked_bytes: beyond those (bytes), below s
+ * @unclocked_bytes: acknowledged since a time came with a SACK (bytes)
+ * @min_rtt_us: smallest round trip (us), 0: none yet
+ * @srtt_us: smoothed round trip (us), 0: none yet
+ * @timed: @newest came with this SACK
+ * @paused: @newest was sent after a pause
+ */
+struct jsctp {
+	struct sctp_cong_times newest;
+	struct jitter_ratio ratio;
+	struct tabe bandwidth;
+	u32 acked_pkts;
+	u32 acked_bytes;
+	u32 unclocked_bytes;
+	u32 min_rtt_us;
+	u32 srtt_us;
+	u8 timed:1,
+	   paused:1;
+};
+
+/* --- what is known of the path ------------------------------------------- */
+
+static u32 jsctp_payload(const struct sctp_transport *t)
+{
+	return max(t->asoc->frag_point, 1U);
+}
+
+static u32 jsctp_window_pkts(const struct sctp_transport *t)
+{
+	return max(t->cwnd / jsctp_payload(t), 1U);
+}
+
+/*
+ * A window's packets are sent as those of the window before are acknowledged, so
+ * a gap longer than a round trip means that there was nothing to send, or that a
+ * timeout was waited for.
+ */
+static void jsctp_timed(struct sctp_transport *t,
+			const struct sctp_cong_times *times)
+{
+	struct jsctp *j = sctp_cong_priv(t);
+
+	j->paused = j->srtt_us &&
+		    times->sent_us - j->newest.sent_us > j->srtt_us;
+	j->timed = 1;
+	j->newest = *times;
+
+	if (!j->min_rtt_us || times->rtt_us < j->min_rtt_us)
+		j->min_rtt_us = max(times->rtt_us, 1U);
+	if (!j->srtt_us)
+		j->srtt_us = max(times->rtt_us, 1U);
+	else
+		j->srtt_us += (s32)(times->rtt_us - j->srtt_us) >>
+			      JSCTP_RTT_SHIFT;
+}
+
+static void jsctp_count(struct jsctp *j, u32 bytes, u32 payload)
+{
+	u32 sum = j->acked_bytes + bytes;
+
+	j->acked_pkts += sum / payload;
+	j->acked_bytes = sum % payload;
+	j->unclocked_bytes += bytes;
+}
+
+static void jsctp_estimate(struct jsctp *j, u32 w_pkts)
+{
+	const struct jitter_sample sample = {
+		.sent_us	= j->newest.sent_us,
+		.arrived_us	= j->newest.received_us,
+		.tick_us	= JSCTP_TICK_US,
+		.pkts		= j->acked_pkts,
+	};
+
+	if (j->paused) {
+		jitter_ratio_restart(&j->ratio);
+		tabe_restart(&j->bandwidth);
+	}
+	jitter_ratio_update(&j->ratio, &sample, w_pkts,
+			    tcp_param_get(&jsctp_m),
+			    tcp_param_get(&jsctp_alpha_percent));
+	tabe_update(&j->bandwidth, j->newest.received_us, j->unclocked_bytes,
+		    j->srtt_us);
+	j->unclocked_bytes = 0;
+	j->timed = 0;
+	j->paused = 0;
+}
+
+static void jsctp_raise(struct sctp_transport *t, u32 bytes_acked)
+{
+	struct jsctp *j = sctp_cong_priv(t);
+
+	/* negative if the peer takes back more than it acknowledges */
+	if ((s32)bytes_acked > 0)
+		jsctp_count(j, bytes_acked, jsctp_payload(t));
+	if (j->timed)
+		jsctp_estimate(j, jsctp_window_pkts(t));
+	sctp_rfc9260_raise(t, bytes_acked);
+}
+
+/* --- losses -------------------------------------------------------------- */
+
+/* Section 3.1.3; a loss before anything is known is congestion. */
+static bool jsctp_congested(const struct sctp_transport *t,
+			    const struct jsctp *j)
+{
+	s32 ratio = tcp_param_get(&jsctp_alpha_percent) ? j->ratio.sjr :
+							  j->ratio.jr;
+
+	return !j->ratio.sampled ||
+	       jitter_ratio_congested(ratio, jsctp_window_pkts(t),
+				      tcp_param_get(&jsctp_k_percent));
+}
+
+/* Is this a loss that the window need not be reduced for? */
+static bool jsctp_is_wireless(struct sctp_transport *t,
+			      enum sctp_lower_cwnd reason)
+{
+	switch (reason) {
+	case SCTP_LOWER_CWND_FAST_RTX:
+		return !jsctp_congested(t, sctp_cong_priv(t));
+	case SCTP_LOWER_CWND_T3_RTX:
+		return !t->error_count &&
+		       !jsctp_congested(t, sctp_cong_priv(t));
+	default:
+		return false;
+	}
+}
+
+static void jsctp_lower(struct sctp_transport *t, enum sctp_lower_cwnd reason)
+{
+	bool wireless = jsctp_is_wireless(t, reason);
+
+	if (wireless && reason == SCTP_LOWER_CWND_FAST_RTX)
+		return;
+	sctp_rfc9260_lower(t, reason);
+	if (wireless)
+		t->cwnd = t->ssthresh;
+}
+
+/* ocwnd (bytes), section 3.2.1. */
+static u32 jsctp_ocwnd(const struct sctp_transport *t, const struct jsctp *j)
+{
+	u32 rtt_us = tcp_param_get(&jsctp_ocwnd_srtt) ? j->srtt_us :
+							j->min_rtt_us;
+	u32 least = 4 * t->asoc->pathmtu;
+
+	return clamp(tabe_window_pkts(&j->bandwidth, rtt_us, 1), least,
+		     max(t->cwnd, least));
+}
+
+static void jsctp_abe_lower(struct sctp_transport *t,
+			    enum sctp_lower_cwnd reason)
+{
+	const struct jsctp *j = sctp_cong_priv(t);
+	u32 ocwnd = jsctp_ocwnd(t, j);
+
+	if (!j->bandwidth.bw_bytes_per_s || reason == SCTP_LOWER_CWND_INACTIVE) {
+		jsctp_lower(t, reason);
+		return;
+	}
+	if (reason == SCTP_LOWER_CWND_T3_RTX) {
+		bool wireless = jsctp_is_wireless(t, reason);
+
+		t->ssthresh = ocwnd;
+		t->cwnd = wireless ? ocwnd : t->asoc->pathmtu;
+	} else if (!jsctp_is_wireless(t, reason)) {
+		t->ssthresh = ocwnd;
+		t->cwnd = ocwnd;
+	}
+}
+
+/* --- the module ---------------------------------------------------------- */
+
+static struct sctp_cong_ops jsctp = {
+	.raise	= jsctp_raise,
+	.lower	= jsctp_lower,
+	.timed	= jsctp_timed,
+	.name	= "jsctp",
+	.owner	= THIS_MODULE,
+};
+
+static struct sctp_cong_ops jsctp_abe = {
+	.raise	= jsctp_raise,
+	.lower	= jsctp_abe_lower,
+	.timed	= jsctp_timed,
+	.name	= "jsctp_abe",
+	.owner	= THIS_MODULE,
+};
+
+static int __init jsctp_module_init(void)
+{
+	int err;
+
+	BUILD_BUG_ON(sizeof(struct jsctp) > SCTP_CONG_PRIV_SIZE);
+
+	err = sctp_cong_register(&jsctp);
+	if (err)
+		return err;
+	err = sctp_cong_register(&jsctp_abe);
+	if (err)
+		sctp_cong_unregister(&jsctp);
+	return err;
+}
+
+static void __exit jsctp_module_exit(void)
+{
+	sctp_cong_unregister(&jsctp_abe);
+	sctp_cong_unregister(&jsctp);
+}
+
+module_init(jsctp_module_init);
+module_exit(jsctp_module_exit);
+
+MODULE_ALIAS("sctp_cong_jsctp");
+MODULE_ALIAS("sctp_cong_jsctp_abe");
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("JSCTP: jitter ratio and bandwidth estimation for SCTP");
