@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm matrix setup modules lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
+.PHONY: demo test test-debug test-vm matrix setup modules sctp lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -15,6 +15,7 @@ help:
 	@echo "make matrix     build the modules for Debian's 6.1, 6.12 and newest kernel, gcc and clang"
 	@echo
 	@echo "make setup      packages, Python environment, lab kernel"
+	@echo "make sctp       build the patched SCTP (KDIR=build tree SOURCE=its source: docs/sctp.md)"
 	@echo "make modules    build the TCP modules for this host's kernel (KDIR=...: for another)"
 	@echo "make install    build and install them for this kernel (root); make uninstall"
 	@echo "make dkms       install them for this kernel and each one to come (root); make undkms"
@@ -43,7 +44,7 @@ test: setup
 	@testbed/setup test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory -C testbed/traffic check PYTHON=$(VENV)/bin/python
-	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests testbed/tests
+	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests sctp_jitter/tests testbed/tests
 
 VM_KERNELS ?= 6.1 6.12 7
 test-vm: setup
@@ -58,6 +59,7 @@ matrix: setup
 # as all of it takes to run.
 test-debug: setup
 	@TEST_KERNEL=debug $(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests/test_modules.py
+	@TEST_KERNEL=debug $(PYTHON) -m pytest -q -rs -p no:cacheprovider sctp_jitter/tests/test_sctp.py
 	@testbed/run demo --kernel debug --algorithms veno_jitter,jtcp,veno03,tabe --seed 1 --out '$(DEMO_OUT)-debug' --resume
 
 check: setup
@@ -73,6 +75,9 @@ fmt: setup
 
 modules:
 	@$(MAKE) --no-print-directory -C tcp_veno_jitter all
+
+sctp:
+	@$(MAKE) --no-print-directory -C sctp_jitter all
 
 install uninstall dkms undkms deb:
 	@$(MAKE) --no-print-directory -C tcp_veno_jitter $@

@@ -1,0 +1,564 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Check what the patched SCTP claims, inside the lab kernel; prints TAP. test_sctp.py starts it
+and reads CLAIMS. Standard library only. All times are virtual."""
+
+import contextlib
+import errno
+import os
+import random
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import guest_net as net
+from guest_net import DATA, INIT, INIT_ACK, SACK, Capture, Net
+
+from lab.guest.kernel_log import KernelLog
+
+PRIORITY = 10
+TIMESTAMP = 190
+ECHO = 1
+CYCLES = 20
+ASSOCIATIONS = 200
+MUTATIONS = 3000
+NOBODY = 65534
+DEFAULT = "rfc9260"
+OURS = ("jsctp", "jsctp_abe")
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    check: Callable[[], None]
+
+
+CLAIMS: list[Claim] = []
+
+
+def claim(text: str):
+    """Register a function that raises if TEXT does not hold."""
+
+    def register(check):
+        CLAIMS.append(Claim(text, check))
+        return check
+
+    return register
+
+
+# --- helpers -----------------------------------------------------------------
+
+
+def load() -> None:
+    net.run_cmd("modprobe", "-d", "/run/lab/modules", "sctp_jsctp")
+
+
+def unload() -> None:
+    net.run_cmd("rmmod", "sctp_jsctp")
+
+
+def users() -> int:
+    return int(Path("/sys/module/sctp_jsctp/refcnt").read_text())
+
+
+def wait_unused() -> None:
+    """Namespaces and associations are cleaned up some time after they end."""
+    for _ in range(300):
+        if not users():
+            return
+        time.sleep(1)
+    raise AssertionError(f"{users()} users are left")
+
+
+def assert_busy() -> None:
+    try:
+        unload()
+    except RuntimeError as error:
+        assert "in use" in str(error), error
+    else:
+        raise AssertionError("a module that is in use was unloaded")
+    assert users() >= 1
+
+
+def refusal(action: Callable[[], None]) -> int:
+    """Return the errno that ACTION fails with, 0 if it does not."""
+    try:
+        action()
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+def errno_as_nobody(action: Callable[[], None]) -> int:
+    """Return refusal(action) of a process without any privilege."""
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            os.setgroups([])
+            os.setuid(NOBODY)
+            os._exit(refusal(action))
+        os._exit(255)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def available() -> list[str]:
+    return net.sysctl_of("a", "sctp.available_congestion_control").split()
+
+
+def probed(namespace: str, sock: socket.socket) -> str:
+    """Return which algorithm inet_diag says that SOCK uses."""
+    end_s = time.clock_gettime(time.CLOCK_MONOTONIC) + 1
+    table = net.run_cmd(
+        "ip", "netns", "exec", namespace, f"{os.environ['LAB_BIN']}/labprobe", "--flows", "-",
+        "--interval-ms", "100", "--end-at-s", f"{end_s:.6f}",
+        "--sctp-sock", f"x:-:{sock.getsockname()[1]}",
+    )  # fmt: skip
+    rows = [line.split(",") for line in table.splitlines()]
+    return rows[-1][rows[0].index("algorithm")]
+
+
+def timestamps(a: int, b: int | None = None) -> None:
+    """Set the type of TIMESTAMP chunks of the two hosts."""
+    net.sysctl("a", "sctp.timestamp_chunk", a)
+    net.sysctl("b", "sctp.timestamp_chunk", a if b is None else b)
+
+
+def transfer(sizes: tuple[int, ...], **ends) -> list[net.Packet]:
+    """Send messages of these SIZES from a to b; return the packets that b's device saw."""
+    with Capture("b", "to-r1") as capture, net.association(**ends) as (client, server):
+        reader = threading.Thread(target=net.receive, args=(server, sum(sizes)))
+        reader.start()
+        for size in sizes:
+            client.sendall(bytes(size))
+        reader.join()
+        time.sleep(0.5)
+    return capture.packets
+
+
+def stamps(packet: net.Packet, echo: bool) -> list[tuple[int, int, int]]:
+    """Return flags and the two times of each TIMESTAMP chunk of a kind."""
+    found = [chunk for chunk in packet.chunks if chunk.type == TIMESTAMP]
+    assert all(chunk.length == 12 for chunk in found)
+    times = [(chunk.flags, *struct.unpack_from(">II", chunk.body)) for chunk in found]
+    return [one for one in times if bool(one[0] & ECHO) == echo]
+
+
+def extensions(packets: list[net.Packet], kind: int) -> bytes:
+    """Return the chunk types that the first chunk of KIND lists as supported."""
+    chunk = next(c for packet in packets for c in packet.chunks if c.type == kind)
+    rest = chunk.body[16 : chunk.length - 4]
+    while len(rest) >= 4:
+        parameter, length = struct.unpack_from(">HH", rest)
+        if parameter == net.SUPPORTED_EXTENSIONS:
+            return rest[4:length]
+        rest = rest[(length + 3) & ~3 :]
+    return b""
+
+
+# --- congestion control: choosing it ------------------------------------------
+
+
+@claim("the module loads and unloads 20 times, and brings two algorithms")
+def check_cycles():
+    for _ in range(CYCLES):
+        load()
+        assert available() == [DEFAULT, *OURS]
+        unload()
+        assert available() == [DEFAULT]
+
+
+@claim("a namespace's sysctl selects for its own new sockets alone, and starts with rfc9260")
+def check_sysctl():
+    load()
+    with contextlib.closing(net.sctp_socket("a")) as old:
+        net.sysctl("a", "sctp.congestion_control", "jsctp")
+        with contextlib.closing(net.sctp_socket("a")) as new:
+            assert net.algorithm_of(old) == DEFAULT and net.algorithm_of(new) == "jsctp"
+    assert net.sysctl_of("a", "sctp.congestion_control") == "jsctp"
+    assert net.sysctl_of("b", "sctp.congestion_control") == DEFAULT
+    with contextlib.closing(net.sctp_socket("b")) as other:
+        assert net.algorithm_of(other) == DEFAULT
+    net.run_cmd("ip", "netns", "add", "fresh")
+    assert net.sysctl_of("fresh", "sctp.congestion_control") == DEFAULT
+    net.run_cmd("ip", "netns", "del", "fresh")
+    net.sysctl("a", "sctp.congestion_control", DEFAULT)
+    wait_unused()
+    unload()
+
+
+@claim("a name that is not loaded loads its module, by sysctl and by socket; others are refused")
+def check_autoload():
+    with contextlib.closing(net.sctp_socket("a")) as sock:
+        for name in OURS:
+            net.set_algorithm(sock, name)
+            assert net.algorithm_of(sock) == name
+            net.set_algorithm(sock, DEFAULT)
+            unload()
+        for bad in ("cubic", "x", "jsctp" * 20, "../jsctp", "%s", " "):
+            assert refusal(lambda: net.set_algorithm(sock, bad)) == errno.ENOENT, bad  # noqa: B023
+        assert refusal(lambda: net.set_algorithm(sock, "")) == errno.EINVAL
+        assert net.algorithm_of(sock) == DEFAULT
+    net.sysctl("a", "sctp.congestion_control", "jsctp_abe")
+    assert users() == 1
+    assert refusal(lambda: net.sysctl("a", "sctp.congestion_control", "no")) == errno.ENOENT
+    assert net.sysctl_of("a", "sctp.congestion_control") == "jsctp_abe"
+    net.sysctl("a", "sctp.congestion_control", DEFAULT)
+    unload()
+
+
+@claim("an algorithm that is not for all is for the administrator; rfc9260 is for everybody")
+def check_restricted():
+    with contextlib.closing(net.sctp_socket("a")) as sock:
+        assert errno_as_nobody(lambda: net.set_algorithm(sock, "jsctp")) == errno.ENOENT
+        load()
+        assert errno_as_nobody(lambda: net.set_algorithm(sock, "jsctp")) == errno.EPERM
+        assert errno_as_nobody(lambda: net.set_algorithm(sock, DEFAULT)) == 0
+    unload()
+
+
+@claim("accept() inherits it; a change takes associations along, and the other end does not see it")
+def check_socket():
+    load()
+    with net.listening(prepare=lambda sock: net.set_algorithm(sock, "jsctp")) as listener:
+        client = net.sctp_socket("a")
+        client.connect(("10.0.2.1", net.PORT))
+        server, _ = listener.accept()
+        assert net.algorithm_of(server) == "jsctp" and net.algorithm_of(client) == DEFAULT
+        for name in ("jsctp_abe", DEFAULT, "jsctp", "jsctp_abe"):
+            net.set_algorithm(client, name)
+            client.sendall(bytes(100_000))
+            assert net.receive(server, 100_000) == 0
+            assert probed("a", client) == name
+        assert net.algorithm_of(server) == "jsctp"
+        net.abort(client, server)
+    wait_unused()
+    unload()
+
+
+@claim("cannot be unloaded while a socket, an association or a namespace has it, and can after")
+def check_busy():
+    load()
+    with contextlib.closing(net.sctp_socket("a")) as sock:
+        net.set_algorithm(sock, "jsctp")
+        assert_busy()
+    assert users() == 0
+    with net.association(prepare=lambda sock: net.set_algorithm(sock, "jsctp_abe")) as ends:
+        assert users() == 2, "the socket and its association"
+        ends[0].sendall(bytes(1000))
+        assert_busy()
+    wait_unused()
+    net.sysctl("b", "sctp.congestion_control", "jsctp")
+    assert_busy()
+    net.sysctl("b", "sctp.congestion_control", DEFAULT)
+    net.run_cmd("ip", "netns", "add", "brief")
+    net.sysctl("brief", "sctp.congestion_control", "jsctp")
+    assert users() == 1
+    net.run_cmd("ip", "netns", "del", "brief")
+    wait_unused()
+    unload()
+
+
+@claim("after 200 associations that end at once, by abort or in order, nothing holds the module")
+def check_balance():
+    load()
+    for host in "ab":
+        net.sysctl(host, "sctp.congestion_control", "jsctp_abe")
+    with net.listening() as listener:
+        for i in range(ASSOCIATIONS):
+            client = net.sctp_socket("a")
+            client.connect(("10.0.2.1", net.PORT))
+            server, _ = listener.accept()
+            if i % 2:
+                net.abort(client, server)
+            else:
+                client.sendall(b"x")
+                client.close()
+                server.close()
+    for host in "ab":
+        net.sysctl(host, "sctp.congestion_control", DEFAULT)
+    wait_unused()
+    unload()
+
+
+@claim("the sysctls take what they say, and refuse the rest")
+def check_ranges():
+    for name, good, bad in (
+        ("sctp.miss_indications", (3, 4, 255, 3), (-1, 0, 2, 256, "x")),
+        ("sctp.timestamp_chunk", (133, 190, 0), (-1, 1, 132, 191, 255, 256, "x")),
+    ):
+        for value in good:
+            net.sysctl("a", name, value)
+            assert net.sysctl_of("a", name) == str(value)
+        for value in bad:
+            assert refusal(lambda: net.sysctl("a", name, value)) == errno.EINVAL, value  # noqa: B023
+            assert net.sysctl_of("a", name) == str(good[-1])
+
+
+# --- TIMESTAMP chunks ----------------------------------------------------------
+
+
+@claim("TIMESTAMP chunks are not offered nor sent by default")
+def check_off():
+    packets = transfer((100_000,))
+    assert TIMESTAMP not in extensions(packets, INIT) + extensions(packets, INIT_ACK)
+    assert not any(packet.has(TIMESTAMP) for packet in packets)
+
+
+@claim("they are used only where both ends list the same type")
+def check_negotiation():
+    for a, b in ((TIMESTAMP, 0), (0, TIMESTAMP), (TIMESTAMP, 189)):
+        timestamps(a, b)
+        packets = transfer((50_000,))
+        assert (TIMESTAMP in extensions(packets, INIT)) == (a == TIMESTAMP)
+        assert not extensions(packets, INIT_ACK).count(TIMESTAMP)
+        assert not any(packet.has(TIMESTAMP) for packet in packets), (a, b)
+    timestamps(TIMESTAMP)
+    packets = transfer((50_000,))
+    assert TIMESTAMP in extensions(packets, INIT) and TIMESTAMP in extensions(packets, INIT_ACK)
+    assert any(packet.has(TIMESTAMP) for packet in packets)
+    timestamps(0)
+
+
+@claim("each packet with DATA has the time, each SACK what arrived newest; both come first")
+def check_exchange():
+    timestamps(TIMESTAMP)
+    packets = transfer((200_000,))
+    timestamps(0)
+    data = [p for p in packets if p.has(DATA) and not p.has(net.COOKIE_ECHO)]
+    sacks = [p for p in packets if p.has(SACK)]
+    assert len(data) > 100 and len(sacks) > 50
+    arrived = {}
+    for packet in data:
+        kinds = [chunk.type for chunk in packet.chunks]
+        assert kinds.index(TIMESTAMP) < kinds.index(DATA), kinds
+        ((_, sent_us, received_us),) = stamps(packet, echo=False)
+        assert received_us == 0
+        arrived[sent_us] = packet.time_ns
+    assert len(arrived) == len(data), "two packets with the same time"
+    first = None
+    for packet in sacks:
+        kinds = [chunk.type for chunk in packet.chunks]
+        assert kinds.index(TIMESTAMP) < kinds.index(SACK), kinds
+        ((flags, sent_us, received_us),) = stamps(packet, echo=True)
+        assert flags & ECHO
+        newest = max(t for t in arrived.values() if t <= packet.time_ns)
+        assert arrived[sent_us] == newest, "not the newest packet"
+        first = first or (arrived[sent_us] // 1000, received_us)
+        said_us = (received_us - first[1]) & 0xFFFFFFFF
+        assert abs(said_us - (arrived[sent_us] // 1000 - first[0])) <= 1
+
+
+@claim("no packet grows beyond the path MTU and no message is cut for them, with offloads or not")
+def check_pmtu():
+    sizes = (1452, 1451, 1441, 1440, 1439, 1428, 100, 1, 4000, 100_000)
+    for offloads in (False, True):
+        with Net(offloads=offloads):
+            plain = transfer(sizes)
+            timestamps(TIMESTAMP)
+            timed = transfer(sizes)
+        whole = {}
+        for packets, name in ((plain, "plain"), (timed, "timed")):
+            chunks = [c for p in packets for c in p.chunks if c.type == DATA]
+            whole[name] = sum(c.flags & 3 == 3 for c in chunks)
+            if not offloads:  # otherwise the device sees packets before they are cut
+                assert max(len(packet.raw) for packet in packets) <= 1500
+        assert whole["timed"] == whole["plain"] == 8, whole
+        assert any(packet.has(TIMESTAMP) for packet in timed)
+
+
+@claim("where chunks are authenticated they are, too, and come after AUTH")
+def check_auth():
+    for host in "ab":
+        net.sysctl(host, "sctp.auth_enable", 1)
+    timestamps(TIMESTAMP)
+    packets = transfer((100_000,))
+    found = 0
+    for packet in packets:
+        kinds = [chunk.type for chunk in packet.chunks]
+        if TIMESTAMP in kinds:
+            found += 1
+            assert kinds.index(net.AUTH) < kinds.index(TIMESTAMP), kinds
+        assert len(packet.raw) <= 1500
+    assert found > 50
+    for host in "ab":
+        net.sysctl(host, "sctp.auth_enable", 0)
+    timestamps(0)
+
+
+@claim("they cost 12 bytes a packet with DATA, and 12 a SACK")
+def check_cost():
+    sizes = (1440,) * 200
+
+    def octets(of: list[net.Packet], kind: int) -> set[int]:
+        return {len(p.raw) for p in of if p.has(kind) and len(p.chunks) - p.has(TIMESTAMP) == 1}
+
+    plain = transfer(sizes)
+    timestamps(TIMESTAMP)
+    timed = transfer(sizes)
+    timestamps(0)
+    assert octets(plain, DATA) == {1488} and octets(timed, DATA) == {1500}
+    assert octets(plain, SACK) == {48} and octets(timed, SACK) == {60}
+
+
+def crc32c(data: bytes) -> int:
+    crc = 0xFFFFFFFF
+    for octet in data:
+        crc ^= octet
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def packet_of(ports: tuple[int, int], vtag: int, chunks: bytes) -> bytes:
+    head = struct.pack(">HHI", *ports, vtag)
+    return head + struct.pack("<I", crc32c(head + bytes(4) + chunks)) + chunks
+
+
+def timestamp_chunk(flags: int, sent_us: int, received_us: int, length: int = 12) -> bytes:
+    body = struct.pack(">BBHII", TIMESTAMP, flags, length, sent_us, received_us)
+    length = min(max(length, 4), 20)
+    return body[:length].ljust((length + 3) & ~3, b"\0")
+
+
+def lies(random_: random.Random, real: tuple[int, int, int]) -> bytes:
+    """Return chunks as a peer would send them that is wrong, or worse."""
+    flags, sent_us, received_us = real
+    wrong_us = random_.choice((0, sent_us, sent_us + random_.randrange(-(10**6), 10**6),
+                               random_.getrandbits(32)))  # fmt: skip
+    chunks = b"".join(
+        timestamp_chunk(
+            random_.choice((flags, flags | ECHO, flags & ~ECHO, random_.getrandbits(8))),
+            wrong_us & 0xFFFFFFFF,
+            random_.choice((received_us, random_.getrandbits(32))),
+            random_.choice((12, 12, 12, 4, 8, 11, 13, 16, 0, 3, 0xFFFF)),
+        )
+        for _ in range(random_.choice((1, 1, 2, 5)))
+    )
+    return chunks[: random_.choice((len(chunks), random_.randrange(1, len(chunks) + 1)))]
+
+
+@claim("wrong lengths, times never sent, several at once and 3000 mutations do no harm")
+def check_liars():
+    load()
+    timestamps(TIMESTAMP)
+    random_ = random.Random(1)
+
+    def choose(sock):
+        net.set_algorithm(sock, "jsctp_abe")
+
+    with Capture("b", "to-r1") as capture, net.association(prepare=choose) as (client, server):
+        client.sendall(bytes(100_000))
+        net.receive(server, 100_000)
+        time.sleep(0.5)
+        sack = [p for p in capture.packets if stamps(p, echo=True)][-1]
+        with net.inside("b"):
+            raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_SCTP)
+        raw.bind(("10.0.2.1", 0))
+        for i in range(MUTATIONS):
+            vtag = sack.vtag if random_.random() < 0.9 else random_.getrandbits(32)
+            chunks = lies(random_, stamps(sack, echo=True)[0])
+            raw.sendto(packet_of(sack.ports, vtag, chunks[:1400]), ("10.0.1.1", 0))
+            if i % 100 == 0:
+                client.sendall(bytes(5000))
+                assert net.receive(server, 5000) == 0
+        client.sendall(bytes(200_000))
+        assert net.receive(server, 200_000) == 0
+        raw.close()
+    timestamps(0)
+    wait_unused()
+    unload()
+
+
+# --- jsctp ---------------------------------------------------------------------
+
+
+def goodput_mbps(algorithm: str, loss_pct: float, timed: bool = True) -> float:
+    """Return what one flow of 100 s gets on a path of 2 Mb/s and 90 ms there and back."""
+    forward = net.Link(rate_mbps=2, loss_pct=loss_pct)
+    with Net(forward, net.Link(delay_ms=90)):
+        timestamps(TIMESTAMP * timed)
+        total = 0
+        net.start_alike()
+
+        def prepare(sock):
+            net.set_algorithm(sock, algorithm)
+            # what is beyond a hole stays in the buffer until the hole is closed
+            sock.setsockopt(socket.SOL_SOCKET, net.SO_SNDBUFFORCE, 1 << 20)
+
+        def prepare_listener(sock):
+            sock.setsockopt(socket.SOL_SOCKET, net.SO_RCVBUFFORCE, 4 << 20)
+
+        with net.association(prepare, prepare_listener) as ends:
+            client, server = ends
+
+            def read():
+                nonlocal total
+                with contextlib.suppress(OSError):
+                    while got := len(server.recv(1 << 18)):
+                        total += got
+
+            reader = threading.Thread(target=read)
+            reader.start()
+            end_s = time.monotonic() + 100
+            while time.monotonic() < end_s:
+                client.sendall(bytes(14400))
+            server.shutdown(socket.SHUT_RD)
+            reader.join()
+    return total * 8e-6 / 100
+
+
+@claim("at 2 % random loss jsctp_abe gets more than 0.9 of the bound, and rfc9260 less than 0.7")
+def check_jsctp():
+    load()
+    bound_mbps = 2 * 0.98 * 1440 / 1514
+    rates = {name: goodput_mbps(name, 2) for name in (*OURS, DEFAULT)}
+    print(f"# {rates}, bound {bound_mbps:.3f}")
+    assert rates["jsctp_abe"] > 0.9 * bound_mbps, rates
+    assert rates[DEFAULT] < 0.7 * bound_mbps, rates
+    wait_unused()
+    unload()
+
+
+@claim("without TIMESTAMP chunks jsctp and jsctp_abe do what rfc9260 does")
+def check_untimed():
+    load()
+    rates = [goodput_mbps(name, 2, timed=False) for name in (*OURS, DEFAULT)]
+    assert len(set(rates)) == 1, rates
+    wait_unused()
+    unload()
+
+
+@claim("the kernel log holds no complaint at the end, and no memory was lost")
+def check_log():
+    complaint = KernelLog().complaint()
+    assert not complaint, complaint
+
+
+def main() -> int:
+    failed = 0
+    for entry in CLAIMS:
+        context = contextlib.nullcontext() if entry.check in OWN_NETWORK else Net()
+        try:
+            with context:
+                entry.check()
+            print(f"ok - {entry.text}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"not ok - {entry.text}", flush=True)
+            print("# " + traceback.format_exc().replace("\n", "\n# "), flush=True)
+            subprocess.run("rmmod sctp_jsctp; ip -all netns del", shell=True)
+    return failed
+
+
+OWN_NETWORK = (check_pmtu, check_jsctp, check_untimed, check_log)
+
+if __name__ == "__main__":
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    net.run_cmd("modprobe", "-d", "/run/lab/modules", "-a", "sctp", "sctp_diag")
+    sys.exit(1 if main() else 0)
