@@ -41,7 +41,7 @@ def test_patch_style(patch):
     """checkpatch --strict is content, subject and sign-off are as they should be."""
     checkpatch(patch)
     text = patch.read_text()
-    assert re.search(r"^Subject: \[PATCH\] sctp: [a-z]", text, re.MULTILINE)
+    assert re.search(r"^Subject: \[PATCH\] (selftests: net: )?sctp: [a-z]", text, re.MULTILINE)
     assert text.count("\nSigned-off-by: ") == 1
 
 
