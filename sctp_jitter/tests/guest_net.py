@@ -23,7 +23,7 @@ from lab.links import Link, set_link
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 HERE = os.open("/proc/self/ns/net", os.O_RDONLY)
-PORT = 5001
+PORT, CLIENT_PORT = 5001, 7001
 
 # linux/sctp.h
 SCTP_NODELAY, SCTP_MAXSEG = 3, 13
@@ -194,14 +194,20 @@ def listening(namespace: str = "b", hosts: tuple[str, ...] = ("10.0.2.1",), prep
         sock.close()
 
 
+HOMES = {"a": ("10.0.1.1", "10.1.1.1"), "b": ("10.0.2.1", "10.1.2.1")}
+
+
 @contextlib.contextmanager
-def association(prepare=None, prepare_listener=None):
-    """Two connected sockets, from a to b. PREPARE is called with a's before it connects."""
-    with listening(prepare=prepare_listener) as listener:
+def association(prepare=None, prepare_listener=None, homes: int = 1):
+    """Two connected sockets, from a to b, with so many addresses of each. PREPARE is called with
+    a's before it connects."""
+    with listening(hosts=HOMES["b"][:homes], prepare=prepare_listener) as listener:
         client = sctp_socket("a")
         if prepare:
             prepare(client)
-        client.connect(("10.0.2.1", PORT))
+        own = addresses(*HOMES["a"][:homes], port=CLIENT_PORT)
+        client.setsockopt(socket.IPPROTO_SCTP, SCTP_BINDX_ADD, own)
+        client.setsockopt(socket.IPPROTO_SCTP, SCTP_CONNECTX, addresses(*HOMES["b"][:homes]))
         server, _ = listener.accept()
         server.settimeout(60)
         try:

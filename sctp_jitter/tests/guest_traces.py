@@ -66,13 +66,7 @@ def messages() -> None:
 def failover(paths: Net) -> None:
     """The first of two paths loses all for 20 s; the other one takes over, and gives back."""
     total = 0
-    with net.listening(hosts=("10.0.2.1", "10.1.2.1")) as listener:
-        client = net.sctp_socket("a")
-        client.setsockopt(socket.IPPROTO_SCTP, net.SCTP_BINDX_ADD,
-                          net.addresses("10.0.1.1", "10.1.1.1", port=7001))  # fmt: skip
-        client.setsockopt(socket.IPPROTO_SCTP, net.SCTP_CONNECTX,
-                          net.addresses("10.0.2.1", "10.1.2.1"))  # fmt: skip
-        server, _ = listener.accept()
+    with net.association(homes=2) as (client, server):
         reader = threading.Thread(target=net.receive, args=(server, 200 * 14400))
         reader.start()
         for i in range(200):
@@ -82,7 +76,6 @@ def failover(paths: Net) -> None:
             total += client.send(bytes(14400))
             time.sleep(0.2)
         reader.join()
-        net.abort(client, server)
     assert total == 200 * 14400
 
 
