@@ -314,7 +314,7 @@ class SendErrorTest(SinkTestCase):
             ((*send, "--bytes", "1x"), "whole number"),
             ((*send, "--duration-s", "1.0123456789"), "nine digits"),
             ((*send, "--duration-s", "-1"), "decimal seconds"),
-            ((*send, "--bytes", "1", "--transport", "sctp"), "there is: tcp"),
+            ((*send, "--bytes", "1", "--transport", "quic"), "there is: tcp"),
             ((*send, "--bytes", "1", "extra"), "extra"),
             (("send", "--connect", "::1", "--port", "1"), "IPv4"),
         ]
