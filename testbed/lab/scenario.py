@@ -628,9 +628,7 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
             " figures are of the whole way"
         )
     way = flow.way(scenario.topology)
-    if not flow.is_udp and not any(
-        scenario.links.get(hop, Link()).rate_mbps for hop in way
-    ):
+    if not flow.is_udp and not any(scenario.links.get(hop, Link()).rate_mbps for hop in way):
         raise BadInput(
             f"flow {flow.name}: none of the links {', '.join(way)} has rate_mbps: data would flow"
             " without end in no time"
