@@ -9,10 +9,11 @@ and six tenths of the smaller of the two for its neighbour. An algorithm that be
 receiver's clock cannot do without a margin: a receiver that stamps its ACKs with the sender's own
 times hides its queue, and no sender can tell that from a congested way back.
 
-veno_jitter believes in it: NoJitter gets 1.65 times an honest receiver's share (40 s). Its parameter
-peer_clock = 0 is for senders that cannot trust; the claim is made for that. It is left out of another
-claim that it does not meet: an Optimist, to whom every sender sends a full receiver's window at any
-rate of loss, gets that paced, which leaves reno's bursts beside it no room in a short queue.
+veno_jitter believes in it: NoJitter gets 1.65 times an honest receiver's share (40 s). Its
+parameter peer_clock = 0 is for senders that cannot trust; the claim is made for that. It is left
+out of another claim that it does not meet: an Optimist, to whom every sender sends a full
+receiver's window at any rate of loss, gets that paced, which leaves reno's bursts beside it no room
+in a short queue.
 """
 
 from collections.abc import Callable

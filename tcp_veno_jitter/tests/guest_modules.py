@@ -893,7 +893,7 @@ def check_alone_again(name):
         near(flow.info().cwnd_pkts, path.bdp_pkts(), 0.25 * path.bdp_pkts())
 
 
-@claim("after a timeout beside a rival the window grows, with and without time stamps", "veno_jitter")
+@claim("after a timeout beside a rival it grows, with and without time stamps", "veno_jitter")
 def check_contended_timeout(name):
     for stamps in (0, 1):
         with Path(SLOW_MBPS, queue_pkts=150, tcp_timestamps=stamps), Flow(name) as flow:
