@@ -573,7 +573,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 			vj_tell_verdict(sk, probed);
 		if (vj->random)
 			return;
-		if (!vj->startup)
+		if (!vj->startup && !vj->hold)
 			vj_resisted(vj);
 		percent = tcp_param_get(&vj_keep_percent);
 	}
