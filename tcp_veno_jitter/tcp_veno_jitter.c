@@ -273,11 +273,13 @@ static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 {
 	u32 above_us = rtt_us - min(rtt_us, tcp_min_rtt(tp));
 	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
+	u32 transit_us = vj->clock.peer_us - sent_us;
 	u32 queue_us = above_us;
 
+	if (unlikely(!vj->forward.anchored && tp->delivered <= TCP_INIT_CWND))
+		forward_queue_start(&vj->forward, transit_us);
 	if (likely(tp->rx_opt.saw_tstamp))
-		queue_us = forward_queue_update(&vj->forward,
-						vj->clock.peer_us - sent_us,
+		queue_us = forward_queue_update(&vj->forward, transit_us,
 						above_us,
 						peer_clock_tick_us(&vj->clock));
 	if (unlikely(!vj->clock.tick_us))

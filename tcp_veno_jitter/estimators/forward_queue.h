@@ -55,14 +55,28 @@ static inline void forward_queue_restart(struct forward_queue *fq)
 }
 
 /**
+ * forward_queue_start() - the newest packet met an empty queue, as far as we know
+ * @fq: state
+ * @transit_us: R - S of that packet (us), wraps
+ *
+ * For the first packets of a connection, which have no queue of their own: what
+ * their round trip is above the smallest may well be the way back's.
+ */
+static inline void forward_queue_start(struct forward_queue *fq, u32 transit_us)
+{
+	fq->anchored = 1;
+	fq->base_us = transit_us;
+}
+
+/**
  * forward_queue_update() - queueing delay of the newest packet
  * @fq: state
  * @transit_us: R - S of that packet (us), wraps
  * @above_us: RTT - min RTT of that packet (us)
  * @tick_us: resolution of R (us), at least 1
  *
- * The first packet's queue is taken to be the one of the round trip: a clock
- * that becomes known while the queue is full must not call it empty.
+ * Without a start the first packet's queue is taken to be the one of the round
+ * trip: a clock that becomes known while the queue is full must not call it empty.
  *
  * Return: q (us), at most @above_us; too small by less than @tick_us.
  */

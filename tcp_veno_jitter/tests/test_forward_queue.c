@@ -116,9 +116,24 @@ static void test_late_clock(void)
 		       "hidden after a restart");
 }
 
+/* A way back that is busy from the beginning is no queue there. */
+static void test_start(void)
+{
+	struct path p = { .tick_us = 1000, .offset_us = 77 };
+	struct forward_queue fq = { 0 };
+	u32 i;
+
+	forward_queue_start(&fq, path_read(&p, BASE_THERE_US));
+	for (i = 0; i < 1000; i++) {
+		EXPECT(path_send(&fq, &p, 0, 8000) <= 1000, "taken for a queue");
+		EXPECT(path_send(&fq, &p, 9000, 8000) > 8000, "not seen");
+	}
+}
+
 const struct test forward_queue_tests[] = {
 	{ test_clocks, "forward queue: ticks, skews, wraps, queues both ways" },
 	{ test_tick, "forward queue: a round trip's smallest to 0.1 ms, with a tick of 1 ms" },
 	{ test_late_clock, "forward queue: known late, it hides nothing" },
+	{ test_start, "forward queue: a way back that was busy at first" },
 	{ NULL, NULL },
 };
