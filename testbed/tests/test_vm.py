@@ -25,7 +25,7 @@ from lab.backends import base, vm
 from lab.errors import BadInput, LabError
 
 KERNELS = os.environ.get("VM_KERNELS", "newest").split()
-OURS = tuple(name for name, algorithm in ALGORITHMS.items() if algorithm.ours)
+OURS = tuple(name for name, a in ALGORITHMS.items() if a.ours and a.transport == "tcp")
 DURATION_S = 20
 
 
