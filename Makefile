@@ -44,9 +44,7 @@ test: setup
 	@testbed/setup test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory -C testbed/traffic check PYTHON=$(VENV)/bin/python
-	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests testbed/tests
-	@# by itself: both folders' scripts for the lab have a guest_run.py
-	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider sctp_jitter/tests
+	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests sctp_jitter/tests testbed/tests
 
 VM_KERNELS ?= 6.1 6.12 7
 test-vm: setup
@@ -60,8 +58,7 @@ matrix: setup
 # On a kernel that checks itself; not in `make test`, as that kernel takes as long to build
 # as all of it takes to run.
 test-debug: setup
-	@TEST_KERNEL=debug $(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests/test_modules.py
-	@TEST_KERNEL=debug $(PYTHON) -m pytest -q -rs -p no:cacheprovider sctp_jitter/tests/test_sctp.py
+	@TEST_KERNEL=debug $(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests/test_modules.py sctp_jitter/tests/test_sctp.py
 	@testbed/run demo --kernel debug --algorithms veno_jitter,jtcp,veno03,tabe --seed 1 --out '$(DEMO_OUT)-debug' --resume
 
 check: setup

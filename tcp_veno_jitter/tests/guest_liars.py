@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from guest_claims import ALL, PUBLISHED, claim
-from guest_net import write_file
 from guest_peer import SEQ_MASK, Link, Peer, Segment, Wire
+
+from labtest.guest import write_file
 
 RATE_MBPS, QUEUE_PKTS, DELAY_US = 4, 20, 20_000
 RUN_S = 25.0  # of one run each: in 15 s an honest receiver's share varies by a fifth

@@ -8,12 +8,14 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path as File
 
 import guest_net as net
-from guest_claims import ALL, PUBLISHED, claim, near
-from guest_net import Flow, Path, inside, run_cmd, write_file
+from guest_claims import ALL, PUBLISHED, claim
+from guest_net import Flow, Path
+
+from labtest.claims import near
+from labtest.guest import LIBC, abort, errno_as_nobody, inside, refusal, run_cmd, write_file
 
 CLASSIFIERS = ("jtcp", "veno03")
 # parameter -> (smallest, default, largest)
@@ -33,7 +35,6 @@ PARAMETERS = {
 CYCLES = 20
 SWITCHES = 120
 SLOW_MBPS = 10  # a bottleneck that one flow fills
-NOBODY = 65534
 SYS_DELETE_MODULE = 176  # x86-64
 LIGHT_S = 0.5  # in congestion avoidance until the window is about 50 packets
 
@@ -75,15 +76,6 @@ def assert_busy(name: str) -> None:
     assert users(name) >= 1 and is_listed(name)
 
 
-def refusal(action: Callable[[], None]) -> int:
-    """Return the errno that ACTION fails with, 0 if it does not."""
-    try:
-        action()
-    except OSError as error:
-        return error.errno
-    return 0
-
-
 def wait_unused(name: str) -> None:
     """Network namespaces are cleaned up some time after they are deleted."""
     for _ in range(100):
@@ -102,7 +94,7 @@ def pair():
     try:
         yield client, server
     finally:
-        net.abort(client, server)
+        abort(client, server)
 
 
 @contextlib.contextmanager
@@ -180,7 +172,7 @@ def check_refusal(name):
 
 def delete_module(module: str) -> None:
     """Unload as rmmod does, for the error number."""
-    if net.LIBC.syscall(SYS_DELETE_MODULE, module.encode(), os.O_NONBLOCK):
+    if LIBC.syscall(SYS_DELETE_MODULE, module.encode(), os.O_NONBLOCK):
         raise OSError(ctypes.get_errno(), module)
 
 
@@ -194,7 +186,7 @@ def check_fresh_socket(name):
         assert net.algorithm_of(client) == name and net.algorithm_of(server) == "cubic"
         client.sendall(b"up")
         assert server.recv(2) == b"up"
-        net.abort(server)
+        abort(server)
     wait_unused(name)
 
 
@@ -287,25 +279,13 @@ def check_route(name):
                 with socket.create_connection(listener.getsockname()) as client:
                     server, _ = listener.accept()
                     found = net.algorithm_of(client)
-                    net.abort(server)
+                    abort(server)
                 assert found == wanted, found
                 if wanted == name:
                     unload(name)
     finally:
         run_cmd("ip", "route", "del", "local", *route)
         load(name)
-
-
-def errno_as_nobody(action: Callable[[], None]) -> int:
-    """Return refusal(action) of a process without any privilege."""
-    child = os.fork()
-    if not child:
-        with contextlib.suppress(BaseException):
-            os.setgroups([])
-            os.setuid(NOBODY)
-            os._exit(refusal(action))
-        os._exit(255)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @claim("is for the administrator alone until the sysctl allows it to all")

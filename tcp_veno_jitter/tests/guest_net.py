@@ -10,16 +10,14 @@ so the sender sees what it would see if the network had dropped them.
 
 import contextlib
 import ctypes
-import os
 import socket
 import struct
-import subprocess
 import threading
 import time
 from dataclasses import dataclass
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-CLONE_NEWNET = 0x40000000
+from labtest.guest import abort, enter_namespace, inside, run_cmd, write_file
+
 ADDRESSES = {"a": "10.0.1.1", "b": "10.0.2.2"}
 PORT = 5001
 NAMESPACES = "arsb"
@@ -35,52 +33,6 @@ TIMESTAMPS, ECN = 0x1, 0x8  # tcpi_options
 TCP_INFO = struct.Struct("=8B24I4Q6I4Q2I2Q4I")
 CC_INFO = struct.Struct("=5I")  # struct tcp_bbr_info
 GAIN_ONE = 256
-
-
-def run_cmd(*command: str, **options) -> str:
-    """Run a command and return its standard output; RuntimeError with its complaint."""
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
-    return done.stdout
-
-
-def write_file(path: str, value) -> None:
-    """Write VALUE in one call, as a file of /proc or /sys wants it; OSError if refused."""
-    fd = os.open(path, os.O_WRONLY)
-    try:
-        os.write(fd, str(value).encode())
-    finally:
-        os.close(fd)
-
-
-@contextlib.contextmanager
-def inside(namespace: str):
-    """Within the block, this thread is in the named network namespace."""
-    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{namespace}") as target:
-        _setns(target.fileno())
-        try:
-            yield
-        finally:
-            _setns(home.fileno())
-
-
-def _setns(fd: int) -> None:
-    if LIBC.setns(fd, CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "setns")
-
-
-def leave_namespace() -> int:
-    """Put this thread in a new network namespace; return what leads back to the old one."""
-    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    if LIBC.unshare(CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "unshare")
-    return home
-
-
-def return_to_namespace(home: int) -> None:
-    _setns(home)
-    os.close(home)
 
 
 class Path:
@@ -123,7 +75,7 @@ class Path:
                 f"link set lo up\naddr add {ip}/24 dev {dev}\nlink set {dev} up\n"))  # fmt: skip
         if left == "a":  # a packet is a segment
             run_cmd("ethtool", "-K", "to-r", "tso", "off", "gso", "off",
-                    preexec_fn=lambda: _enter("a"))  # fmt: skip
+                    preexec_fn=lambda: enter_namespace("a"))  # fmt: skip
 
     @staticmethod
     def sysctl(namespace: str, key: str, value) -> None:
@@ -150,11 +102,6 @@ class Path:
         """Return what the path holds without a queue."""
         service_s = MTU_BYTES * 8 / (self.rate_mbps * 1e6)
         return (2 * self.delay_ms / 1000 + service_s) / service_s
-
-
-def _enter(namespace: str) -> None:
-    with open(f"/run/netns/{namespace}") as target:
-        _setns(target.fileno())
 
 
 @dataclass(frozen=True)
@@ -204,13 +151,6 @@ def set_algorithm(sock: socket.socket, name: str) -> None:
 def algorithm_of(sock: socket.socket) -> str:
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
     return raw.rstrip(b"\0").decode()
-
-
-def abort(*sockets: socket.socket) -> None:
-    """Close at once: no FIN to wait for, nothing left that holds a module."""
-    for sock in sockets:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        sock.close()
 
 
 class Flow:

@@ -8,9 +8,11 @@ from functools import partial
 from itertools import pairwise
 
 import guest_net as net
-from guest_claims import ALL, PUBLISHED, claim, near
+from guest_claims import ALL, PUBLISHED, claim
 from guest_net import Info
 from guest_peer import Clock, Link, Peer, Segment, Wire
+
+from labtest.claims import near
 
 FAST_MBPS, SLOW_MBPS = 1000, 10  # a bottleneck that a flow never, always fills
 FIRST_LOSS = 60  # in slow start, w about 60

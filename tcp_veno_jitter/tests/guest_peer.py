@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 
 import guest_net as net
 
+from labtest.guest import leave_namespace, return_to_namespace, run_cmd, write_file
+
 HERE_IP, PEER_IP = "10.1.0.1", "10.1.0.2"
 TUNSETIFF, TUNSETOFFLOAD = 0x400454CA, 0x400454D0
 IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x1, 0x1000, 0x4000
@@ -132,24 +134,24 @@ class Wire:
         self.heard = False  # the sender may have sent
 
     def __enter__(self):
-        self.home = net.leave_namespace()
+        self.home = leave_namespace()
         kind = IFF_TUN | IFF_NO_PI | (IFF_VNET_HDR if self.offload else 0)
         self.tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
         fcntl.ioctl(self.tun, TUNSETIFF, struct.pack("16sH22x", b"wire", kind))
         if self.offload:
             fcntl.ioctl(self.tun, TUNSETOFFLOAD, OFFLOAD_CHECKSUM | OFFLOAD_TSO4 | OFFLOAD_TSO_ECN)
-        net.run_cmd("ip", "-batch", "-", input=(
+        run_cmd("ip", "-batch", "-", input=(
             f"link set lo up\naddr add {HERE_IP}/24 dev wire\n"
             "link set wire up txqueuelen 10000\n"))  # fmt: skip
         for key, value in self.sysctls.items():
-            net.write_file(f"/proc/sys/net/ipv4/{key}", value)
+            write_file(f"/proc/sys/net/ipv4/{key}", value)
         return self
 
     def __exit__(self, *_exc):
         for flow in self.flows.values():
             flow.close()
         os.close(self.tun)
-        net.return_to_namespace(self.home)
+        return_to_namespace(self.home)
 
     # --- the event loop ---
 

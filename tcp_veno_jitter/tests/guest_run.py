@@ -4,18 +4,15 @@
 test_modules.py starts it and reads CLAIMS. Standard library only. All times are virtual.
 """
 
-import os
 import sys
 
 import guest_liars  # noqa: F401 (registers its claims)
 import guest_modules  # noqa: F401
 import guest_packets  # noqa: F401
-from guest_claims import CLAIMS, claim, run_claims
-from guest_net import run_cmd
+from guest_claims import claim, claims_about
 
 from lab.guest.kernel_log import KernelLog
-
-PRIORITY = 10
+from labtest.guest import first_in_line, run_cmd
 
 
 @claim("the kernel log holds no complaint at the end, and no memory was lost")
@@ -25,10 +22,9 @@ def check_log(_name):
     assert not complaint, complaint
 
 
-__all__ = ["CLAIMS"]
-
 if __name__ == "__main__":
-    # who goes first of several that wake at one instant must not hang on what ran before
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    first_in_line()
     run_cmd("modprobe", "-d", "/run/lab/modules", "tun")
-    sys.exit(1 if run_claims(sys.argv[1]) else 0)
+    module = sys.argv[1]
+    held = [claim.holds(module) for claim in claims_about(module)]
+    sys.exit(0 if all(held) else 1)

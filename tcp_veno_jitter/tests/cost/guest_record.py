@@ -17,6 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import guest_net
 
+from labtest.guest import run_cmd
+
 PATH = {"rate_mbps": 10, "delay_ms": 20, "queue_pkts": 50}
 CHUNK_BYTES, CHUNK_EVERY_S = 40_000, 0.1  # a third of the rate: limited by the application
 
@@ -44,12 +46,12 @@ FLOWS = {
 
 def record(algorithm: str, recorder: str, name: str, duration_s: float, out: Path) -> None:
     send, words = FLOWS[name]
-    guest_net.run_cmd("insmod", recorder, f"algorithm={algorithm}")
+    run_cmd("insmod", recorder, f"algorithm={algorithm}")
     with guest_net.Path(**PATH) as path:
         path.shape(*words)
         send(guest_net.Flow("record", bulk=send is send_bulk), duration_s)
     shutil.copyfile("/proc/tcp_record", out / f"{name}.rec")
-    guest_net.run_cmd("rmmod", "tcp_record")
+    run_cmd("rmmod", "tcp_record")
 
 
 def main() -> None:

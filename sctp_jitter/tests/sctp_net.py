@@ -8,21 +8,16 @@ Standard library only.
 """
 
 import contextlib
-import ctypes
-import os
 import socket
 import struct
-import subprocess
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.links import Link, set_link
+from labtest.guest import abort, inside, run_cmd, write_file
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-CLONE_NEWNET = 0x40000000
-HERE = os.open("/proc/self/ns/net", os.O_RDONLY)
 PORT, CLIENT_PORT = 5001, 7001
 
 # linux/sctp.h
@@ -38,39 +33,6 @@ SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 32, 33, 35
 
 SEED = Path("/sys/module/random/parameters/lab_seed")
 GRID_S, FIRST_S = 65.536, 655.36  # as the lab's points: alike for every timer wheel level
-
-
-def run_cmd(*command: str) -> str:
-    """Run a command and return its standard output; RuntimeError with its complaint."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
-    return done.stdout
-
-
-def write_file(path: str, value) -> None:
-    """Write VALUE in one call, as a file of /proc or /sys wants it; OSError if refused."""
-    fd = os.open(path, os.O_WRONLY)
-    try:
-        os.write(fd, str(value).encode())
-    finally:
-        os.close(fd)
-
-
-@contextlib.contextmanager
-def inside(namespace: str):
-    """Within the block, this thread is in the named network namespace."""
-    with open(f"/run/netns/{namespace}") as target:
-        _setns(target.fileno())
-    try:
-        yield
-    finally:
-        _setns(HERE)
-
-
-def _setns(fd: int) -> None:
-    if LIBC.setns(fd, CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "setns")
 
 
 def sysctl(namespace: str, name: str, value) -> None:
@@ -172,12 +134,6 @@ def addresses(*hosts: str, port: int = PORT) -> bytes:
         struct.pack("=H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton(host)
         + bytes(8) for host in hosts
     )  # fmt: skip
-
-
-def abort(*socks: socket.socket) -> None:
-    for sock in socks:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        sock.close()
 
 
 @contextlib.contextmanager

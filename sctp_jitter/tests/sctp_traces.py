@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""guest_traces.py stock|patched: run the same exchanges over one of the two modules, and print
+"""sctp_traces.py stock|patched: run the same exchanges over one of the two modules, and print
 for each the number of packets and a hash of all their bytes and times.
 
 Random numbers are drawn from a seed and each exchange starts at the same virtual time, so two
@@ -14,15 +14,15 @@ import threading
 import time
 from pathlib import Path
 
-import guest_net as net
-from guest_net import Capture, Net
+import sctp_net as net
+from sctp_net import Capture, Net
 
 from lab.links import Link
+from labtest.guest import first_in_line, run_cmd
 
 MESSAGE_BYTES = 40_000
 MISS_INDICATIONS = "sctp.miss_indications"
 GRID_S, FIRST_S = 65.536, 655.36  # as the lab's points: alike for every timer wheel level
-PRIORITY = 10
 SLOW = Link(rate_mbps=2, queue_pkts=20)
 LONG = Link(delay_ms=45)
 
@@ -100,7 +100,7 @@ def exchanges():
 
 def run(variant: str) -> None:
     options = ["-d", "/run/lab/modules" + ("/stock" if variant == "stock" else "")]
-    net.run_cmd("modprobe", *options, "-a", "sctp", "sctp_diag", "md5", "hmac", "cryptomgr")
+    run_cmd("modprobe", *options, "-a", "sctp", "sctp_diag", "md5", "hmac", "cryptomgr")
     path = "/proc/sys/net/sctp/available_congestion_control"
     assert os.path.exists(path) == (variant == "patched"), "the other module was loaded"
     for name, network, exchange in exchanges():
@@ -122,5 +122,5 @@ def run(variant: str) -> None:
 
 
 if __name__ == "__main__":
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    first_in_line()
     run(sys.argv[1])

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run scripts inside lab kernels and read what they claim. Runs on this machine, under pytest."""
+
+import os
+import queue
+import re
+import signal
+import subprocess
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+KERNEL = os.environ.get("TEST_KERNEL", "lab")  # debug: make test-debug
+# of wall time, with room for building the kernel: only ends what hangs
+HUNG_S = 1800 if KERNEL == "lab" else 3600
+READY = "lab is ready"
+
+
+def run_in_lab(command: str, cpus: set[int] | None = None) -> str:
+    """Run COMMAND in the lab and return all it said; a lab that hangs is ended, not left."""
+    lab = subprocess.Popen(
+        [PROJECT / "testbed" / "run", "--kernel", KERNEL, "--exec", command],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        preexec_fn=lambda: os.sched_setaffinity(0, cpus) if cpus else None,
+    )  # fmt: skip
+    try:
+        return lab.communicate(timeout=HUNG_S)[0].replace("\r", "")
+    except subprocess.TimeoutExpired:
+        lab.send_signal(signal.SIGINT)
+        return lab.communicate()[0] + "\nthe lab hung"
+
+
+def run_scripts(folder: Path, scripts: Iterable[str]) -> dict[str, str]:
+    """Run Python SCRIPTS ("file.py arguments") of FOLDER, one boot for each, side by side.
+
+    Returns what each said.
+    """
+    scripts = list(scripts)
+    said = run_in_lab(f"echo {READY}")  # builds what is missing, on all cores
+    if READY not in said:
+        return dict.fromkeys(scripts, said)
+    cpus = queue.SimpleQueue()
+    for cpu in os.sched_getaffinity(0):
+        cpus.put(cpu)
+
+    def run(script: str) -> str:
+        cpu = cpus.get()
+        output = run_in_lab(f"/usr/bin/python3 {folder.relative_to(PROJECT)}/{script}", {cpu})
+        cpus.put(cpu)
+        return output
+
+    with ThreadPoolExecutor(cpus.qsize()) as pool:
+        return dict(zip(scripts, pool.map(run, scripts), strict=True))
+
+
+def assert_claimed(output: str, text: str) -> None:
+    """A script's OUTPUT has exactly one line about the claim TEXT, and that says ok."""
+    found = re.findall(rf"^(ok|not ok) - {re.escape(text)}$((?:\n# .*)*)", output, re.MULTILINE)
+    assert len(found) == 1, f"the lab did not get that far:\n{output[-3000:]}"
+    verdict, details = found[0]
+    assert verdict == "ok", details
+
+
+def verdict_count(output: str) -> int:
+    """Return of how many claims the OUTPUT says whether they hold."""
+    return len(re.findall(r"^(?:not )?ok - ", output, re.MULTILINE))

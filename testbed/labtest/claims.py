@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Claims: sentences and the functions that raise if one does not hold. They print TAP."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Claim:
+    """ABOUT: what it is said of, if not of all; CHECK takes one of them, or nothing."""
+
+    text: str
+    check: Callable[..., None]
+    about: tuple[str, ...] = ()
+
+    def holds(self, *about: str) -> bool:
+        """Check it, print a line that says what came of it, and return that."""
+        try:
+            self.check(*about)
+        except Exception:
+            print(f"not ok - {self.text}", flush=True)
+            print("# " + traceback.format_exc().replace("\n", "\n# "), flush=True)
+            return False
+        print(f"ok - {self.text}", flush=True)
+        return True
+
+
+def near(value: float, wanted: float, by: float) -> None:
+    assert abs(value - wanted) <= by, f"{value}, not {wanted} +- {by}"
