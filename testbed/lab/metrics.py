@@ -174,9 +174,9 @@ def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
             continue
         rate_mbps = pl.lit(link["rate_mbps"])
         for event in point.spec["events"]:
-            if event["link"] == hop:
+            if event["link"] == hop and "rate_mbps" in event["changes"]:
                 later = pl.col("time_s") > event["at_s"]
-                rate_mbps = pl.when(later).then(event["rate_mbps"]).otherwise(rate_mbps)
+                rate_mbps = pl.when(later).then(event["changes"]["rate_mbps"]).otherwise(rate_mbps)
         rows = steady.filter(pl.col("hop") == hop)
         delay_ms = rows.select(pl.col("backlog_bytes") * 8e-3 / rate_mbps).to_series()
         total = delay_ms if total is None else total + delay_ms
@@ -190,13 +190,13 @@ def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
 
 def drop_causes(links: dict[str, dict]) -> dict[str, str]:
     """Return why each hop drops: lab.links lets a hop have one cause only."""
-    return {hop: "random" if link["loss_pct"] else "congestion" for hop, link in links.items()}
+    return {hop: "congestion" if link["queue_pkts"] else "random" for hop, link in links.items()}
 
 
 def _losses(point: Point, hops: pl.DataFrame) -> dict[str, int]:
     counts = {"loss_random": 0, "loss_congestion": 0, "ce_marks": 0}
     causes = drop_causes(point.spec["links"])
-    for hop in point.spec["topology"]["hops"]:
+    for hop in (hop for hop in causes if not hop.startswith("reverse_")):
         drops = hops.filter(pl.col("hop") == hop)["drops"]
         counts[f"loss_{causes[hop]}"] += int(drops[-1]) if len(drops) else 0
         marks = hops.filter(pl.col("hop") == hop)["ce_marks"]

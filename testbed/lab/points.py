@@ -17,11 +17,10 @@ from lab.errors import BadInput
 from lab.links import Link
 from lab.scenario import UNDER_TEST, AxisValue, Scenario
 
-TCP_OPTION_BYTES = 12  # timestamps, on every segment
-HEADER_BYTES = 14 + 20 + 20  # Ethernet, IPv4, TCP: what netem's rate counts besides the MSS
-DEFAULT_MSS_BYTES = 1460
-SCTP_HEADER_BYTES = 14 + 20 + 12 + 16  # Ethernet, IPv4, SCTP, DATA chunk
-SCTP_CHUNK_BYTES = 1440  # payload of labflow's chunks
+# transport -> of a full frame: the bytes that --mss counts, if not told; how many of them are
+# options (TCP's timestamps, on every segment); what netem's rate counts besides: Ethernet, IPv4,
+# and TCP or SCTP with its DATA chunk
+FRAMES = {"tcp": (1460, 12, 14 + 20 + 20), "sctp": (1440, 0, 14 + 20 + 12 + 16)}
 START_SPREAD_S = 0.1  # flows start this much later at most, as the seed says
 
 
@@ -90,7 +89,7 @@ def expand(
                         axes=axes,
                         spec=spec,
                         warmup_s=at.run.warmup_s,
-                        bound_mbps=bound_mbps(at),
+                        bound_mbps=bound_mbps(at, ALGORITHMS[algorithm].transport),
                         build=build_key({flow["algorithm"] for flow in spec["flows"]}),
                     )
                 )
@@ -127,7 +126,7 @@ def start_shift_s(seed: int, flow: str) -> float:
 
 def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     links = {}
-    for hop in (*at.topology.hops, *at.topology.reverse_hops):
+    for hop in at.topology.all_hops:
         link = at.links.get(hop, Link())
         links[hop] = asdict(link) | {"seed": derived_seed(seed, hop)}
     flows: list[dict[str, Any]] = []
@@ -171,7 +170,10 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         "links": links,
         "flows": flows,
         "udp": udp,
-        "events": [asdict(event) for event in at.events],
+        "events": [
+            {"at_s": event.at_s, "link": event.link, "changes": event.changes}
+            for event in at.events
+        ],
         "modules": {
             name: at.modules[name]
             for name in sorted({flow["algorithm"] for flow in flows} & at.modules.keys())
@@ -184,12 +186,15 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     }
 
 
-def bound_mbps(at: Scenario) -> float:
-    """Return (1-p)C as goodput in Mb/s: the least, over the forward hops, of a hop's rate times
-    what survives the losses from there on, times the payload's share of a frame; where events
-    change a rate, the mean over the time after the warm-up. What UDP takes of it is not
-    subtracted: a flow that pushes it aside gets more."""
-    payload_share = _payload_share([flow for flow in at.flows if not flow.is_udp])
+def bound_mbps(at: Scenario, transport: str = "tcp") -> float:
+    """Return (1-p)C as goodput of TRANSPORT in Mb/s: the least, over the forward hops between first
+    homes, of a hop's rate times what survives the losses from there on, times the payload's share
+    of a frame; where events change a link, the mean over the time after the warm-up. What UDP
+    takes of it is not subtracted: a flow that pushes it aside gets more. SCTP can exceed it where
+    there are second homes, which carry its retransmissions."""
+    default_bytes, option_bytes, header_bytes = FRAMES[transport]
+    mss_bytes = max(flow.mss_bytes for flow in at.flows if not flow.is_udp) or default_bytes
+    payload_share = (mss_bytes - option_bytes) / (mss_bytes + header_bytes)
     links = {hop: at.links.get(hop, Link()) for hop in at.topology.hops}
     since_s, mbit = 0.0, 0.0
     for event in at.events:
@@ -197,20 +202,10 @@ def bound_mbps(at: Scenario) -> float:
         mbit += max(event.at_s - from_s, 0.0) * _least_mbps(list(links.values()))
         since_s = event.at_s
         if event.link in links:
-            links[event.link] = replace(links[event.link], rate_mbps=event.rate_mbps)
+            links[event.link] = replace(links[event.link], **event.changes)
     from_s = max(since_s, at.run.warmup_s)
     mbit += (at.run.duration_s - from_s) * _least_mbps(list(links.values()))
     return mbit / (at.run.duration_s - at.run.warmup_s) * payload_share
-
-
-def _payload_share(flows: list[scenarios.Flow]) -> float:
-    """Return which share of a full frame is payload: SCTP's where all FLOWS say that they are."""
-    mss_bytes = max(flow.mss_bytes for flow in flows)
-    if all(flow.transport == "sctp" for flow in flows):
-        mss_bytes = mss_bytes or SCTP_CHUNK_BYTES
-        return mss_bytes / (mss_bytes + SCTP_HEADER_BYTES)
-    mss_bytes = mss_bytes or DEFAULT_MSS_BYTES
-    return (mss_bytes - TCP_OPTION_BYTES) / (mss_bytes + HEADER_BYTES)
 
 
 def _least_mbps(hops: list[Link]) -> float:

@@ -22,11 +22,13 @@ SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
 # module needs Mininet, which the host side does without; a test holds the two against each other).
 KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None}
 MAX_HOPS = 20
+SECOND = "second_"  # of the names of the hops between second homes, as lab.topologies has it
 OPEN_SECTIONS = ("links", "modules")  # --set may add to them what the file does not name
 CHOICE_SECTIONS = {"topology", "links", "flows", "events", "modules"}
 SECTION_KINDS = {"flows": list, "events": list, "claims": list}  # the others are tables
 KIND_NAMES = {str: "a text", list: "[[tables]]", dict: "a table"}
 MAX_FLOWS = 100
+MAX_HOMES = 2
 TRANSPORTS = ("tcp", "sctp", "udp")
 NOT_SWEPT = ("run.seeds", "run.algorithms", "run.keep_samples", "run.sample_ms")
 UNDER_TEST = "$algorithm"  # in a flow: the algorithm that this point is about
@@ -72,13 +74,25 @@ METRICS = (
 class Topology:
     kind: str = "dumbbell"
     hops: tuple[str, ...] = ()  # those that data takes, in order
+    homes: int = 1  # of each host; between the second ones there is a way of its own
     offloads: bool = True
     ecn: bool = False
 
     @property
-    def reverse_hops(self) -> tuple[str, ...]:
-        """Return the hops of the way back, in the order in which it meets them."""
-        return tuple(f"reverse_{hop}" for hop in reversed(self.hops))
+    def forward_hops(self) -> tuple[str, ...]:
+        """Return the hops that data takes between any two homes, the first homes' first."""
+        return sum(self._ways(), ())
+
+    @property
+    def all_hops(self) -> tuple[str, ...]:
+        """Return the hops of every way, each way's as it meets them, there and back."""
+        back = (tuple(f"reverse_{hop}" for hop in reversed(way)) for way in self._ways())
+        both = zip(self._ways(), back, strict=True)
+        return sum((hop for ways in both for hop in ways), ())
+
+    def _ways(self) -> list[tuple[str, ...]]:
+        prefixes = ("", SECOND)[: self.homes]
+        return [tuple(prefix + hop for hop in self.hops) for prefix in prefixes]
 
 
 @dataclass(frozen=True)
@@ -134,11 +148,18 @@ class Flow:
 
 @dataclass(frozen=True)
 class Event:
-    """At AT_S the hop LINK gets another rate; what it has queued stays."""
+    """At AT_S the hop LINK gets another rate or loss; what it has queued stays."""
 
     at_s: float
     link: str
-    rate_mbps: float
+    rate_mbps: float | None = None
+    loss_pct: float | None = None
+
+    @property
+    def changes(self) -> dict[str, float]:
+        """Return what the link's keys become."""
+        new = {"rate_mbps": self.rate_mbps, "loss_pct": self.loss_pct}
+        return {key: value for key, value in new.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -401,6 +422,8 @@ def _topology(table: dict) -> Topology:
     topology = _build(Topology, table, "topology")
     if topology.kind not in KINDS:
         raise unknown("topology", topology.kind, KINDS)
+    if not 1 <= topology.homes <= MAX_HOMES:
+        raise BadInput(f"topology.homes = {topology.homes}: 1 or {MAX_HOMES}")
     fixed = KINDS[topology.kind]
     if fixed:
         if topology.hops:
@@ -409,10 +432,10 @@ def _topology(table: dict) -> Topology:
     if not 1 <= len(topology.hops) <= MAX_HOPS:
         raise BadInput(f"topology.hops: a {topology.kind} names its hops, 1 to {MAX_HOPS}")
     for hop in topology.hops:
-        if not is_name(hop) or hop.startswith("reverse_"):
+        if not is_name(hop) or hop.startswith(("reverse_", SECOND)):
             raise BadInput(
                 f"topology.hops: {hop!r}: letters, digits, - and _ only; reverse_ stands for the"
-                " way back of each"
+                f" way back of each, {SECOND} for those between second homes"
             )
     return topology
 
@@ -423,11 +446,10 @@ def is_name(text: str) -> bool:
 
 
 def _links(tables: dict, topology: Topology) -> dict[str, Link]:
-    hops = (*topology.hops, *topology.reverse_hops)
     links = {}
     for hop, table in tables.items():
-        if hop not in hops:
-            raise unknown(f"hop of the {topology.kind}", hop, hops)
+        if hop not in topology.all_hops:
+            raise unknown(f"hop of the {topology.kind}", hop, topology.all_hops)
         link = links[hop] = _build(Link, table, f"links.{hop}")
         _check_link(f"links.{hop}", link)
     return links
@@ -540,13 +562,18 @@ def _events(tables: list) -> tuple[Event, ...]:
 
 def _check_event(scenario: Scenario, event: Event) -> None:
     where = f"event at {event.at_s:g} s"
-    hops = [hop for hop, link in scenario.links.items() if link.rate_mbps and not link.aqm]
-    if event.link not in hops:
-        raise unknown(f"{where}: link with a rate_mbps and no aqm", event.link, hops)
-    if not 0 < event.rate_mbps <= 100_000:
-        raise BadInput(f"{where}: rate_mbps = {event.rate_mbps:g}: above 0, at most 100000")
     if not 0 < event.at_s < scenario.run.duration_s:
         raise BadInput(f"{where}: it must lie within the run")
+    if not event.changes:
+        raise BadInput(f"{where}: give rate_mbps, loss_pct or both")
+    hops = [hop for hop, link in scenario.links.items() if not link.aqm]
+    if event.rate_mbps is not None:
+        hops = [hop for hop in hops if scenario.links[hop].rate_mbps]
+        if not 0 < event.rate_mbps <= 100_000:
+            raise BadInput(f"{where}: rate_mbps = {event.rate_mbps:g}: above 0, at most 100000")
+    if event.link not in hops:
+        raise unknown(f"{where}: link with a rate_mbps and no aqm", event.link, hops)
+    _check_link(f"{where}: {event.link}", replace(scenario.links[event.link], **event.changes))
 
 
 def _axes(tables: dict) -> tuple[Axis, ...]:

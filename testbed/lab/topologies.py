@@ -24,6 +24,8 @@ HOST_SYSCTLS = {
 }
 IPV6 = Path("/proc/sys/net/ipv6/conf")  # where there is none, it cannot disturb
 NETS = {"src": 100, "dst": 200}  # the hosts of pair 7 are 10.100.7.2 and 10.200.7.2
+ROWS = "rs"  # routers of a host's first home and of its second, which is 10.101.7.2 or 10.201.7.2
+SECOND = "second_"  # of the names of the hops between second homes
 OFFLOADS = ("tso", "gso", "gro", "tx", "rx", "sg")
 
 
@@ -40,10 +42,13 @@ def run(node: Node, *commands: str) -> None:
 class Host(Node):
     """An end host with wide socket buffers and no memory of earlier connections."""
 
-    def config(self, **params):
+    def config(self, second_route="", **params):
+        """Set up the host; SECOND_ROUTE is for `ip route add` if it has a second home."""
         result = super().config(**params)
         settings = " ".join(f"'{key}={value}'" for key, value in HOST_SYSCTLS.items())
         run(self, f"sysctl -qw {settings}")
+        if len(self.intfList()) > 1:
+            run(self, f"ip route replace {second_route}")
         return result
 
 
@@ -58,11 +63,16 @@ class Router(Node):
         return result
 
 
-def devices(hops: Sequence[str]) -> dict[str, str]:
-    """Return hop -> interface whose queue it is, there and back. HOPS: those forward, in order."""
-    forward = {hop: f"r{i}-fwd" for i, hop in enumerate(hops, 1)}
-    back = {f"reverse_{hop}": f"r{i}-rev" for i, hop in enumerate(hops, 2)}
-    return forward | dict(reversed(back.items()))
+def devices(hops: Sequence[str], homes: int = 1) -> dict[str, str]:
+    """Return hop -> interface whose queue it is, there and back. HOPS: those forward, in order;
+    with two HOMES there are as many between the second ones."""
+    found = {}
+    for row, prefix in zip(ROWS[:homes], ("", SECOND), strict=False):
+        names = [prefix + hop for hop in hops]
+        found |= {hop: f"{row}{i}-fwd" for i, hop in enumerate(names, 1)}
+        back = {f"reverse_{hop}": f"{row}{i}-rev" for i, hop in enumerate(names, 2)}
+        found |= dict(reversed(back.items()))
+    return found
 
 
 class Chain(Topo):
@@ -75,6 +85,9 @@ class Chain(Topo):
 
     Without SPANS all pairs are at the two ends, as pair 1 here. SPANS gives each pair the first
     and the last hop (from 0) that lie between its two hosts; those of pair 2 are 1 and 1.
+
+    With two HOMES there is a second row of routers, s1 and on, and each host has an interface to
+    both; the rows do not meet.
     """
 
     def build(
@@ -82,6 +95,7 @@ class Chain(Topo):
         pairs: int = 1,
         hops: Sequence[str] | int = 3,
         spans: Sequence[Sequence[int]] = (),
+        homes: int = 1,
         **_params,
     ):
         if isinstance(hops, (int, str)):  # as mn has it
@@ -89,42 +103,67 @@ class Chain(Topo):
         ends = [(0, len(hops) - 1)] * int(pairs)
         # the routers, from 1, that the hosts of each pair are at
         self.places = [(first + 1, last + 2) for first, last in spans or ends]
-        last = len(hops) + 1
+        hosts = [self._hosts(pair) for pair in range(1, len(self.places) + 1)]
+        for home in range(int(homes)):
+            routers = self._row(home, len(hops) + 1)
+            for pair, places in enumerate(self.places, 1):
+                for end, host, place in zip(NETS, hosts[pair - 1], places, strict=True):
+                    self._settle(home, end, pair, host, routers[place - 1])
+
+    def _hosts(self, pair: int) -> list[str]:
+        """Add the two hosts of PAIR, which know the way from either home to the other's."""
+        ways = {"src": f"10.{NETS['dst'] + 1}", "dst": f"10.{NETS['src'] + 1}"}
+        return [
+            self.addHost(
+                f"{end}{pair}", cls=Host, ip=None, defaultRoute=f"via 10.{net}.{pair}.1",
+                second_route=f"{ways[end]}.0.0/16 via 10.{net + 1}.{pair}.1",
+            )
+            for end, net in NETS.items()
+        ]  # fmt: skip
+
+    def _row(self, home: int, last: int) -> list[str]:
+        """Add the routers of a HOME (from 0), 1 to LAST, and the lines between them."""
+        row = ROWS[home]
         routers = [
-            self.addNode(f"r{i}", cls=Router, ip=None, routes=list(self._routes(i, last)))
+            self.addNode(f"{row}{i}", cls=Router, ip=None, routes=list(self._routes(home, i, last)))
             for i in range(1, last + 1)
         ]
         for i, (router, following) in enumerate(pairwise(routers), 1):
+            line = f"10.{home}.{i}"
             self._wire(
-                router, following, f"r{i}-fwd", f"r{i + 1}-rev", f"10.0.{i}.1/24", f"10.0.{i}.2/24"
+                router,
+                following,
+                f"{router}-fwd",
+                f"{following}-rev",
+                f"{line}.1/24",
+                f"{line}.2/24",
             )
-        for pair, places in enumerate(self.places, 1):
-            for end, place in zip(NETS, places, strict=True):
-                self._add_host(end, pair, routers[place - 1])
+        return routers
 
-    def _routes(self, router: int, last: int) -> Iterator[str]:
+    def _routes(self, home: int, router: int, last: int) -> Iterator[str]:
         """Give the routes of a ROUTER (from 1 to LAST): senders lie back, receivers ahead, but for
         the senders further ahead and the receivers further back. Lines between other routers are
         for those who try the network out."""
-        back, ahead = f"via 10.0.{router - 1}.1", f"via 10.0.{router}.2"
+        src, dst = (f"10.{net + home}" for net in NETS.values())
+        back, ahead = f"via 10.{home}.{router - 1}.1", f"via 10.{home}.{router}.2"
         if router > 1:
-            yield f"10.{NETS['src']}.0.0/16 {back}"
+            yield f"{src}.0.0/16 {back}"
         if router < last:
-            yield f"10.{NETS['dst']}.0.0/16 {ahead}"
+            yield f"{dst}.0.0/16 {ahead}"
         for pair, (first, end) in enumerate(self.places, 1):
             if router < first:
-                yield f"10.{NETS['src']}.{pair}.0/24 {ahead}"
+                yield f"{src}.{pair}.0/24 {ahead}"
             if router > end:
-                yield f"10.{NETS['dst']}.{pair}.0/24 {back}"
+                yield f"{dst}.{pair}.0/24 {back}"
         for line in range(1, last):
             if line not in (router - 1, router):
-                yield f"10.0.{line}.0/24 {back if line < router else ahead}"
+                yield f"10.{home}.{line}.0/24 {back if line < router else ahead}"
 
-    def _add_host(self, end: str, pair: int, router: str):
-        net = f"10.{NETS[end]}.{pair}"
-        host = self.addHost(f"{end}{pair}", cls=Host, ip=None, defaultRoute=f"via {net}.1")
+    def _settle(self, home: int, end: str, pair: int, host: str, router: str):
+        """Wire the HOME of a host to a ROUTER."""
+        net = f"10.{NETS[end] + home}.{pair}"
         self._wire(
-            host, router, f"{end}{pair}-eth0", f"{router}-{end}{pair}", f"{net}.2/24", f"{net}.1/24"
+            host, router, f"{host}-eth{home}", f"{router}-{host}", f"{net}.2/24", f"{net}.1/24"
         )
 
     def _wire(self, a, b, name_a, name_b, ip_a, ip_b):
@@ -134,7 +173,7 @@ class Chain(Topo):
 
     @staticmethod
     def address(end: str, pair: int) -> str:
-        """Return the address of the host at END, src or dst, of PAIR (from 1)."""
+        """Return the first address of the host at END, src or dst, of PAIR (from 1)."""
         return f"10.{NETS[end]}.{pair}.2"
 
 

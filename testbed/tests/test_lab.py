@@ -345,6 +345,24 @@ def test_cross_traffic_takes_its_own_hops_alone(backend):
     assert through - entered["wireless"] <= dropped["backbone"] + dropped["bottleneck"] + 5
 
 
+def test_sctp_goes_on_by_the_second_home(backend):
+    """While the primary path of failover is cut, all comes by the other one; and back again."""
+    loaded = scenario.load("failover")
+    (point,) = points.expand(loaded, ("rfc9260",), [1], backend.build.key)
+    files = raw_bytes(backend, [point])[point.id]
+    rows = [row.split(",") for row in files["hops.csv"].decode().splitlines()[1:]]
+
+    def sent_kb(hop: str, from_s: float, to_s: float) -> float:
+        counts = [int(row[3]) for row in rows if row[1] == hop and from_s < float(row[0]) <= to_s]
+        return (counts[-1] - counts[0]) / 1000
+
+    first, second = "wireless", "second_wireless"
+    assert sent_kb(first, 10, 60) > 5 * sent_kb(second, 10, 60)
+    assert sent_kb(first, 61, 120) < 50 < 1000 < sent_kb(second, 61, 120)
+    assert sent_kb(first, 240, 300) > 5 * sent_kb(second, 240, 300)
+    assert json.loads(files["flow-0.json"])["completed"]
+
+
 def test_exec_passes_the_exit_status_on():
     assert run_command("--exec", "exit 7").returncode == 7
 

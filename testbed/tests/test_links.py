@@ -98,7 +98,7 @@ def test_hops_of_scenarios_are_those_of_the_topologies():
     """The host side names hops without Mininet; both lists must be one."""
     code = (
         "import json; from lab.topologies import KINDS, Dumbbell, devices;"
-        "print(json.dumps([list(KINDS), Dumbbell.HOPS, list(devices(['a', 'b', 'c']).items())]))"
+        "print(json.dumps([list(KINDS), Dumbbell.HOPS, list(devices(['a', 'b', 'c'], 2).items())]))"
     )
     done = subprocess.run(
         ["/usr/bin/python3", "-c", code],
@@ -109,8 +109,8 @@ def test_hops_of_scenarios_are_those_of_the_topologies():
     assert done.returncode == 0, done.stderr
     kinds, dumbbell, devices = json.loads(done.stdout)
     assert kinds == list(KINDS) and tuple(dumbbell) == KINDS["dumbbell"]
-    chain = Topology("chain", ("a", "b", "c"))
-    assert tuple(hop for hop, _ in devices) == (*chain.hops, *chain.reverse_hops)
+    chain = Topology("chain", ("a", "b", "c"), homes=2)
+    assert tuple(hop for hop, _ in devices) == chain.all_hops
     # each direction of a line is an interface of its own, of the routers at its two ends
     assert dict(devices)["b"] == "r2-fwd" and dict(devices)["reverse_b"] == "r3-rev"
     assert len({device for _, device in devices}) == len(devices)

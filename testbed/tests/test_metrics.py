@@ -62,7 +62,7 @@ def test_queue_delay_follows_the_rate():
     spec = {
         "topology": {"hops": ["bottleneck", "wireless"]},
         "links": {"bottleneck": link, "wireless": {"queue_pkts": 0}},
-        "events": [{"at_s": 20.0, "link": "bottleneck", "rate_mbps": 10.0}],
+        "events": [{"at_s": 20.0, "link": "bottleneck", "changes": {"rate_mbps": 10.0}}],
     }
     point = SimpleNamespace(spec=spec, warmup_s=0.0)
     assert _queue_delay(point, hops) == {"queue_delay_ms_p50": 10.0, "queue_delay_ms_p95": 100.0}

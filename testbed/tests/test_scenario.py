@@ -365,14 +365,42 @@ def test_events_change_rates_and_the_bound():
     assert points.bound_mbps(loaded) == pytest.approx(2.75 * 0.99 * 1448 / 1514)
     point = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0]
     assert [event["at_s"] for event in point.spec["events"]] == [12.5, 15]
+    lossy = {"at_s": 15, "link": "wireless", "loss_pct": 51}
+    loaded = scenario.parse("test", tree | {"events": [lossy]})
+    assert points.bound_mbps(loaded) == pytest.approx((0.99 + 0.49) * 1448 / 1514)
     for wrong, told in (
         ({"link": "bottlneck"}, "did you mean 'bottleneck'"),
+        ({"loss_pct": 1}, "no loss_pct on the same hop"),
+        ({"link": "wireless", "rate_mbps": None, "loss_pct": 101}, "at most 100"),
         ({"link": "reverse_wireless"}, "link with a rate_mbps"),
         ({"rate_mbps": 0}, "above 0"),
         ({"at_s": 20}, "within the run"),
     ):
         with pytest.raises(BadInput, match=told):
-            scenario.parse("test", tree | {"events": [events[0] | wrong]})
+            event = {k: v for k, v in (events[0] | wrong).items() if v is not None}
+            scenario.parse("test", tree | {"events": [event]})
+    with pytest.raises(BadInput, match="give rate_mbps, loss_pct or both"):
+        scenario.parse("test", tree | {"events": [{"at_s": 15, "link": "wireless"}]})
+
+
+def test_second_homes_have_hops_of_their_own():
+    tree = source() | {"topology": {"homes": 2}}
+    tree.pop("axes")
+    tree["links"]["reverse_second_wireless"] = {"delay_ms": 7}
+    loaded = scenario.parse("test", tree)
+    (point,) = points.expand(loaded, ("rfc9260",), [1], lambda names: "")
+    assert list(point.spec["links"]) == [
+        "bottleneck", "wireless", "reverse_wireless", "reverse_bottleneck",
+        "second_bottleneck", "second_wireless", "reverse_second_wireless",
+        "reverse_second_bottleneck",
+    ]  # fmt: skip
+    assert point.spec["links"]["reverse_second_wireless"]["delay_ms"] == 7
+    assert point.bound_mbps == pytest.approx(2 * 0.99 * 1440 / 1502)
+    with pytest.raises(BadInput, match="there are .* reverse_second_wireless"):
+        scenario.parse("test", tree | {"links": tree["links"] | {"second_reverse_wireless": {}}})
+    for homes in (0, 3):
+        with pytest.raises(BadInput, match="homes"):
+            scenario.parse("test", tree | {"topology": {"homes": homes}})
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,10 @@ class Lab:
         self.sctp = sctp
         kind = topologies.KINDS[topology["kind"]]
         self.address = kind.address
-        self.devices = topologies.devices(topology["hops"])
+        self.devices = topologies.devices(topology["hops"], topology["homes"])
         self.entry = topology["hops"][topology["spans"][0][0]]  # of the first pair of hosts
-        topo = kind(hops=topology["hops"], spans=topology["spans"])
+        shape = {key: topology[key] for key in ("hops", "spans", "homes")}
+        topo = kind(**shape)
         self.net = Mininet(topo=topo, controller=None)
         self.net.start()
         topologies.finish(self.net, topology["offloads"], topology["ecn"])
@@ -237,7 +238,7 @@ class Lab:
         """Change links when the events of POINT say so."""
         links = {hop: dict(link) for hop, link in point["links"].items()}
         for event in point["events"]:
-            links[event["link"]]["rate_mbps"] = event["rate_mbps"]
+            links[event["link"]] |= event["changes"]
             values = {k: v for k, v in links[event["link"]].items() if k != "seed"}
             sleep_until_ns(round(start_s * 1e9) + round(event["at_s"] * 1e9))
             dev = self.devices[event["link"]]
@@ -282,8 +283,9 @@ class Lab:
             pid = self.net["{}{}".format(*sender(flow))].pid
             option = "--sctp-sock" if flow["transport"] == "sctp" else "--sock"
             command += [option, f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
+        may_lose = {event["link"] for event in point["events"] if "loss_pct" in event["changes"]}
         for hop, link in point["links"].items():
-            if not link.get("queue_pkts") and not link.get("loss_pct"):
+            if not (link.get("queue_pkts") or link.get("loss_pct") or hop in may_lose):
                 continue  # it can neither delay nor drop: nothing to sample
             dev = self.devices[hop]
             pid = self.net[dev.split("-")[0]].pid
