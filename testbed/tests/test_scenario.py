@@ -396,7 +396,7 @@ def test_second_homes_have_hops_of_their_own():
     ]  # fmt: skip
     assert point.spec["links"]["reverse_second_wireless"]["delay_ms"] == 7
     assert point.bound_mbps == pytest.approx(2 * 0.99 * 1440 / 1502)
-    with pytest.raises(BadInput, match="there are .* reverse_second_wireless"):
+    with pytest.raises(BadInput, match=r"there are .* reverse_second_wireless"):
         scenario.parse("test", tree | {"links": tree["links"] | {"second_reverse_wireless": {}}})
     for homes in (0, 3):
         with pytest.raises(BadInput, match="homes"):
