@@ -60,6 +60,9 @@
 #include "estimators/tabe.h"
 #include "tcp_param.h"
 
+#define CREATE_TRACE_POINTS
+#include "sctp_jitter_trace.h"
+
 #define JSCTP_RTT_SHIFT		3	/* srtt: 7/8 of what it was */
 #define JSCTP_TICK_US		1	/* of the times in TIMESTAMP chunks */
 
@@ -153,8 +156,9 @@ static void jsctp_count(struct jsctp *j, u32 bytes, u32 payload)
 	j->unclocked_bytes += bytes;
 }
 
-static void jsctp_estimate(struct jsctp *j, u32 w_pkts)
+static void jsctp_estimate(const struct sctp_transport *t, struct jsctp *j)
 {
+	u32 w_pkts = jsctp_window_pkts(t);
 	const struct jitter_sample sample = {
 		.sent_us	= j->newest.sent_us,
 		.arrived_us	= j->newest.received_us,
@@ -166,9 +170,10 @@ static void jsctp_estimate(struct jsctp *j, u32 w_pkts)
 		jitter_ratio_restart(&j->ratio);
 		tabe_restart(&j->bandwidth);
 	}
-	jitter_ratio_update(&j->ratio, &sample, w_pkts,
-			    tcp_param_get(&jsctp_m),
-			    tcp_param_get(&jsctp_alpha_percent));
+	if (jitter_ratio_update(&j->ratio, &sample, w_pkts,
+				tcp_param_get(&jsctp_m),
+				tcp_param_get(&jsctp_alpha_percent)))
+		trace_sctp_jitter_ratio(t, w_pkts, j->ratio.jr, j->ratio.sjr);
 	tabe_update(&j->bandwidth, j->newest.received_us, j->unclocked_bytes,
 		    j->srtt_us);
 	j->unclocked_bytes = 0;
@@ -184,7 +189,7 @@ static void jsctp_raise(struct sctp_transport *t, u32 bytes_acked)
 	if ((s32)bytes_acked > 0)
 		jsctp_count(j, bytes_acked, jsctp_payload(t));
 	if (j->timed)
-		jsctp_estimate(j, jsctp_window_pkts(t));
+		jsctp_estimate(t, j);
 	sctp_rfc9260_raise(t, bytes_acked);
 }
 

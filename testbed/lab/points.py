@@ -16,6 +16,7 @@ from lab.algorithms import ALGORITHMS, sctp_variant
 from lab.errors import BadInput
 from lab.links import Link
 from lab.scenario import UNDER_TEST, AxisValue, Scenario
+from lab.trace import RATIO_EVENTS
 
 # transport -> of a full frame: the bytes that --mss counts, if not told; how many of them are
 # options (TCP's timestamps, on every segment); what netem's rate counts besides: Ethernet, IPv4,
@@ -163,7 +164,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 "transport": ALGORITHMS[chosen].transport,
             }
             flows.append(common | of_algorithm)
-    traced = {"tcp_verdict": at.run.truth, "tcp_jitter_ratio": at.run.jitter_ratio}
+    traced = {"tcp_verdict": at.run.truth} | dict.fromkeys(RATIO_EVENTS, at.run.jitter_ratio)
     return {
         "topology": asdict(at.topology) | {"spans": spans},
         "sctp": sctp_variant({flow["algorithm"] for flow in flows}),

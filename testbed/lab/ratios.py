@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The jitter ratio as a module sees it, sample by sample (tcp_jitter_trace.h).
+"""The jitter ratio as a module sees it, sample by sample (tcp_jitter_trace.h, sctp_jitter_trace.h).
 
 Its papers say: on a saturated path Jr is 1/w, but for samples where a queue of equal length at
 both ends of the span gives 0, which says nothing; sjr, which leaves those out, follows 1/w. So
@@ -37,7 +37,7 @@ def read_point(spec: dict[str, Any], raw: Path, ends: list[dict]) -> pl.DataFram
             "jitter_ratio": round(event["jr"] / trace.JITTER_RATIO_ONE, 6),
             "jitter_ratio_smoothed": round(event["sjr"] / trace.JITTER_RATIO_ONE, 6),
         }
-        for event in trace.events((raw / "trace.txt").read_text(), "tcp_jitter_ratio")
+        for event in trace.events((raw / "trace.txt").read_text(), *trace.RATIO_EVENTS)
         if event["sport"] in flows
     ]
     return pl.DataFrame(rows, schema=COLUMNS)

@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 
 LINE = re.compile(r" (\d+)\.(\d{6}): (\w+): (.*)")
+RATIO_EVENTS = ("tcp_jitter_ratio", "sctp_jitter_ratio")  # alike but for SCTP's path
 JITTER_RATIO_ONE = 1 << 24  # fixed point of estimators/jitter_ratio.h
 
 
-def events(text: str, name: str) -> Iterator[dict]:
-    """Give each event NAME of a trace with its time_ns (CLOCK_MONOTONIC); numbers as int."""
+def events(text: str, *names: str) -> Iterator[dict]:
+    """Give each event of a trace that has one of NAMES with its time_ns (CLOCK_MONOTONIC); numbers
+    as int."""
     for seconds, microseconds, event, fields in LINE.findall(text):
-        if event == name:
+        if event in names:
             known = dict(field.split("=") for field in fields.split())
             yield {"time_ns": int(seconds + microseconds) * 1000} | {
                 key: _number(value) for key, value in known.items()

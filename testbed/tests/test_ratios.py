@@ -40,6 +40,15 @@ def test_a_point_has_the_samples_of_flows_that_take_the_whole_way(tmp_path):
     assert rows["jitter_ratio_smoothed"].to_list() == [0, 0.5]
 
 
+def test_an_sctp_flow_has_samples_too(tmp_path):
+    event = "sctp_jitter_ratio: sport=20000 dport=5001 path=10.200.1.2 cwnd_pkts=7 jr=8388608 sjr=0"
+    (tmp_path / "trace.txt").write_text(f" labflow-3 [000] ..s.. 1000.500000: {event}\n")
+    flow = {"start_s": 0.5, "algorithm": "jsctp", "cross": False, "name": "flow"}
+    ends = [{"start_s": 1000.25, "source_port": 20000}]
+    (row,) = ratios.read_point({"flows": [flow]}, tmp_path, ends).to_dicts()
+    assert row["algorithm"] == "jsctp" and row["cwnd_pkts"] == 7 and row["jitter_ratio"] == 0.5
+
+
 def frame(jr: list[float], sjr: list[float], cwnd_pkts: int = 10) -> pl.DataFrame:
     columns = {"cwnd_pkts": [cwnd_pkts] * len(jr), "jitter_ratio": jr, "jitter_ratio_smoothed": sjr}
     return pl.DataFrame(columns, schema={name: ratios.COLUMNS[name] for name in columns})
