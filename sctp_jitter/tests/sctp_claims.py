@@ -17,9 +17,10 @@ from pathlib import Path
 
 import sctp_net as net
 from sctp_net import DATA, INIT, INIT_ACK, SACK, Capture, Net
+from sctp_peer import packet_of
 
 from lab.guest.kernel_log import KernelLog
-from labtest.claims import Claim
+from labtest.claims import Claims
 from labtest.guest import abort, errno_as_nobody, first_in_line, inside, refusal, run_cmd
 
 TIMESTAMP = 190
@@ -32,17 +33,8 @@ DEFAULT = "rfc9260"
 OURS = ("jsctp", "jsctp_abe")
 
 
-CLAIMS: list[Claim] = []
-
-
-def claim(text: str):
-    """Register a function that raises if TEXT does not hold."""
-
-    def register(check):
-        CLAIMS.append(Claim(text, check))
-        return check
-
-    return register
+CLAIMS = Claims()
+claim = CLAIMS.add
 
 
 # --- helpers -----------------------------------------------------------------
@@ -408,20 +400,6 @@ def check_cost():
     timestamps(0)
     assert octets(plain, DATA) == {1488} and octets(timed, DATA) == {1500}
     assert octets(plain, SACK) == {48} and octets(timed, SACK) == {60}
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for octet in data:
-        crc ^= octet
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
-def packet_of(ports: tuple[int, int], vtag: int, chunks: bytes) -> bytes:
-    head = struct.pack(">HHI", *ports, vtag)
-    return head + struct.pack("<I", crc32c(head + bytes(4) + chunks)) + chunks
 
 
 def timestamp_chunk(flags: int, sent_us: int, received_us: int, length: int = 12) -> bytes:

@@ -26,5 +26,18 @@ class Claim:
         return True
 
 
+class Claims(list[Claim]):
+    """The claims of one script, in the order in which they are checked."""
+
+    def add(self, text: str):
+        """Register a function that raises if TEXT does not hold."""
+
+        def register(check):
+            self.append(Claim(text, check))
+            return check
+
+        return register
+
+
 def near(value: float, wanted: float, by: float) -> None:
     assert abs(value - wanted) <= by, f"{value}, not {wanted} +- {by}"
