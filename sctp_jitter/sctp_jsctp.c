@@ -47,7 +47,9 @@
  *  - ocwnd is at least 4 MTU, as every ssthresh of RFC 9260, and at most w.
  *  - ECNE is congestion whatever the ratio.
  *  - A timeout that follows a timeout with nothing acknowledged between them is
- *    congestion.
+ *    congestion. (The path's error_count does not tell: it counts this timeout,
+ *    too, and a heartbeat that comes through sets it to 0.)
+ *  - After a window that was acknowledged without a time nothing is known.
  *  - A pause in sending is no evidence of a slower path: it is left out.
  *  - Three miss indications start it, not four: net.sctp.miss_indications.
  */
@@ -97,6 +99,7 @@ MODULE_PARM_DESC(ocwnd_srtt,
  * @srtt_us: smoothed round trip (us), 0: none yet
  * @timed: @newest came with this SACK
  * @paused: @newest was sent after a pause
+ * @timed_out: nothing is acknowledged since a timeout
  */
 struct jsctp {
 	struct sctp_cong_times newest;
@@ -108,7 +111,8 @@ struct jsctp {
 	u32 min_rtt_us;
 	u32 srtt_us;
 	u8 timed:1,
-	   paused:1;
+	   paused:1,
+	   timed_out:1;
 };
 
 /* --- what is known of the path ------------------------------------------- */
@@ -186,8 +190,10 @@ static void jsctp_raise(struct sctp_transport *t, u32 bytes_acked)
 	struct jsctp *j = sctp_cong_priv(t);
 
 	/* negative if the peer takes back more than it acknowledges */
-	if ((s32)bytes_acked > 0)
+	if ((s32)bytes_acked > 0) {
 		jsctp_count(j, bytes_acked, jsctp_payload(t));
+		j->timed_out = 0;
+	}
 	if (j->timed)
 		jsctp_estimate(t, j);
 	sctp_rfc9260_raise(t, bytes_acked);
@@ -195,28 +201,37 @@ static void jsctp_raise(struct sctp_transport *t, u32 bytes_acked)
 
 /* --- losses -------------------------------------------------------------- */
 
-/* Section 3.1.3; a loss before anything is known is congestion. */
+/* Has the peer stopped to return times? */
+static bool jsctp_stale(const struct sctp_transport *t, const struct jsctp *j)
+{
+	return j->unclocked_bytes > t->cwnd;
+}
+
+/* Section 3.1.3; a loss of which nothing is known is congestion. */
 static bool jsctp_congested(const struct sctp_transport *t,
 			    const struct jsctp *j)
 {
 	s32 ratio = tcp_param_get(&jsctp_alpha_percent) ? j->ratio.sjr :
 							  j->ratio.jr;
 
-	return !j->ratio.sampled ||
+	return !j->ratio.sampled || jsctp_stale(t, j) ||
 	       jitter_ratio_congested(ratio, jsctp_window_pkts(t),
 				      tcp_param_get(&jsctp_k_percent));
 }
 
-/* Is this a loss that the window need not be reduced for? */
+/* Is this a loss that the window need not be reduced for? Asked once for each. */
 static bool jsctp_is_wireless(struct sctp_transport *t,
 			      enum sctp_lower_cwnd reason)
 {
+	struct jsctp *j = sctp_cong_priv(t);
+	bool again = j->timed_out;
+
 	switch (reason) {
 	case SCTP_LOWER_CWND_FAST_RTX:
-		return !jsctp_congested(t, sctp_cong_priv(t));
+		return !jsctp_congested(t, j);
 	case SCTP_LOWER_CWND_T3_RTX:
-		return !t->error_count &&
-		       !jsctp_congested(t, sctp_cong_priv(t));
+		j->timed_out = 1;
+		return !again && !jsctp_congested(t, j);
 	default:
 		return false;
 	}
@@ -250,7 +265,8 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 	const struct jsctp *j = sctp_cong_priv(t);
 	u32 ocwnd = jsctp_ocwnd(t, j);
 
-	if (!j->bandwidth.bw_bytes_per_s || reason == SCTP_LOWER_CWND_INACTIVE) {
+	if (!j->bandwidth.bw_bytes_per_s || jsctp_stale(t, j) ||
+	    reason == SCTP_LOWER_CWND_INACTIVE) {
 		jsctp_lower(t, reason);
 		return;
 	}
