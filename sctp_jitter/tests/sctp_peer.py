@@ -55,7 +55,6 @@ RANDOM, CHUNK_LIST, HMAC_ALGORITHM = 0x8002, 0x8003, 0x8004
 ADD_ADDRESS, DELETE_ADDRESS, SET_PRIMARY = 0xC001, 0xC002, 0xC004
 
 
-
 def clock_us() -> int:
     return time.monotonic_ns() // 1000
 
@@ -360,9 +359,10 @@ class Peer:
     tag: int = 0x50454552  # ours, which its packets have
     first_tsn: int = 0x01000000  # ours
     answers: bool = True  # DATA by a SACK
-    collides: bool = False  # answers INIT by INIT
+    collides: int = -1  # the type of chunk that it answers by an INIT of its own, once
     loses: Callable[[Data], bool] = lambda _data: False
-    echoes: Callable[[Stamp], Iterable[bytes]] | None = None  # None: truthfully
+    # what it returns of a time, before a SACK; None: the truth
+    echoes: Callable[["Peer", Stamp], Iterable[bytes]] | None = None
 
     def __post_init__(self):
         self.wire.peers[self.port] = self
@@ -433,8 +433,9 @@ class Peer:
     def restart(self, tag: int, first_tsn: int) -> None:
         """We have forgotten all, and start anew with the same ports."""
         self.tag, self.first_tsn, self.tsn, self.ssn = tag, first_tsn, first_tsn, 0
-        self.up, self.newest, self.their_tag = False, None, 0
-        self.beyond.clear()
+        self.up, self.newest = False, None
+        for known in (self.beyond, self.dups, self.delivered):
+            known.clear()
         self.send_init()
 
     # --- what it sends ---
@@ -519,26 +520,28 @@ class Peer:
             self.ctsn = self.ctsn + 1 & MASK
             self.beyond.remove(self.ctsn)
 
+    def acknowledge(self, packet: Packet) -> None:
+        """Take the DATA of a packet and say so, at once."""
+        self.receive(data_of(packet))
+        self.sack()
+
     def echo(self) -> Iterable[bytes]:
         """Return the chunks that return a time, before a SACK."""
         stamp, self.newest = self.newest, None
         if not stamp:
             return ()
         if self.echoes:
-            return self.echoes(stamp)
+            return self.echoes(self, stamp)
         return (timestamp(stamp.sent_us, stamp.received_us, stamp.flags),)
 
     def _take_init(self, found: Chunk) -> None:
         self.their_init = found
         self.their_tag, _, _, _, tsn = struct.unpack_from(">IIHHI", found.body)
         self.ctsn = tsn - 1 & MASK
-        if self.collides:
+        if self.collides == INIT:
             self.send_init()
         else:
-            self.send_init_ack()
-
-    def send_init_ack(self) -> None:
-        self.send(chunk(INIT_ACK, 0, self.init_body() + parameter(STATE_COOKIE, b"our cookie")))
+            self.send(chunk(INIT_ACK, 0, self.init_body() + parameter(STATE_COOKIE, b"our cookie")))
 
     def _take_init_ack(self, found: Chunk) -> None:
         self.their_init = found
@@ -548,8 +551,11 @@ class Peer:
         self.send(chunk(COOKIE_ECHO, 0, self.cookie))
 
     def _take_cookie_echo(self, _found: Chunk) -> None:
-        self.send(chunk(COOKIE_ACK))
-        self.up = True
+        if self.collides == COOKIE_ECHO:
+            self.send_init()
+        else:
+            self.send(chunk(COOKIE_ACK))
+            self.up = True
 
     def _take_cookie_ack(self, _found: Chunk) -> None:
         self.up = True
