@@ -12,6 +12,7 @@ packet to the next. Both ends have two addresses, all on the one device.
 import contextlib
 import fcntl
 import heapq
+import hmac
 import itertools
 import os
 import select
@@ -273,7 +274,8 @@ class Wire:
         if raw[0] >> 4 == 4 and raw[9] == IPPROTO_SCTP:
             self.now_us = clock_us()
             packet = Packet(self.now_us * 1000, raw, socket.inet_ntoa(raw[12:16]))
-            if peer := self.peers.get(packet.ports[1]):
+            peer = self.peers.get(packet.ports[1])
+            if peer and socket.inet_ntoa(raw[16:20]) in PEER:
                 peer.take(packet)
         return True
 
@@ -606,3 +608,42 @@ class Peer:
     def since(self, packets: int) -> list[Packet]:
         """Return what was heard after the first so many PACKETS."""
         return self.heard[packets:]
+
+
+@dataclass
+class AuthPeer(Peer):
+    """A peer that can authenticate packets (RFC 4895), with HMAC-SHA1."""
+
+    signs: bool = False
+    shared: bytes = b""
+
+    def __post_init__(self):
+        self.own = {
+            RANDOM: bytes(range(32)), CHUNK_LIST: bytes((ASCONF,)),
+            HMAC_ALGORITHM: b"\0\1",
+        }  # fmt: skip
+        self.extensions += (AUTH,)
+        self.more_parameters = b"".join(parameter(*each) for each in self.own.items())
+        super().__post_init__()
+
+    def key(self) -> bytes:
+        """Section 6.1: both ends' parameters, the smaller vector first."""
+        theirs = parameters(self.their_init.body[16:])
+        vectors = [
+            b"".join(
+                struct.pack(">HH", kind, len(of[kind]) + 4) + of[kind]
+                for kind in self.own
+                if kind in of
+            )
+            for of in (self.own, theirs)
+        ]
+        vectors.sort(key=lambda vector: (int.from_bytes(vector), len(vector)))
+        return self.shared + b"".join(vectors)
+
+    def build(self, *chunks: bytes, **how) -> bytes:
+        if self.signs:
+            ids = struct.pack(">HH", 0, 1)
+            covered = chunk(AUTH, 0, ids + bytes(20)) + b"".join(chunks)
+            digest = hmac.digest(self.key(), covered, "sha1")
+            chunks = (chunk(AUTH, 0, ids + digest), *chunks)
+        return super().build(*chunks, **how)
