@@ -131,7 +131,7 @@ sweep = points.expand(scenario.load("jsctp-primary", settings), ("jtcp",), [1], 
 def show(outcome):
     print("error", json.dumps(outcome.error + outcome.log))
     if not outcome.error:
-        print("flow", (outcome.raw / "flow-0.json").read_text())
+        print("flow", (outcome.raw / "flow-0.json").read_text().strip())
 
 before = os.listdir("/sys/class/net")
 backend.run_batch(list(sweep), 0, show, threading.Event())
