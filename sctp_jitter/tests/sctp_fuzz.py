@@ -11,6 +11,7 @@ import contextlib
 import json
 import random
 import re
+import socket
 import sys
 from collections import Counter
 from pathlib import Path
@@ -26,8 +27,10 @@ CLAIMS = Claims()
 claim = CLAIMS.add
 
 SEEDS = json.loads((Path(__file__).parent / "corpus" / "seeds.json").read_text())
-# what ends an association comes seldom
-WEIGHTS = [0.1 if re.search("init|cookie|abort|shutdown", seed["name"]) else 1 for seed in SEEDS]
+# what ends an association, right as it is, comes seldom
+ENDS = re.compile("init|cookie|abort|shutdown|ack|reconf|I-DATA|fragments|two DATA|nobody")
+WEIGHTS = [0.05 if ENDS.search(seed["name"]) else 1 for seed in SEEDS]
+TIMES = [seed for seed in SEEDS if seed["name"] in ("an echo alone", "echoes of all kinds")]
 PLACE = re.compile(r"<(\w+)(?:\+(\d))?>")
 ALGORITHMS = ("rfc9260", "jsctp", "jsctp_abe")
 EXTENSIONS = (TIMESTAMP, sp.ASCONF, sp.ASCONF_ACK, sp.FORWARD_TSN, sp.RECONF, sp.I_DATA)
@@ -44,9 +47,7 @@ Packet = list[bytearray]  # a packet's chunks, each with its padding
 
 
 def some(rng: random.Random, packet: Packet) -> bytearray:
-    """Return a chunk, TIMESTAMP chunks first: what is wrong with them ends no association."""
-    times = [chunk for chunk in packet if chunk[0] == TIMESTAMP]
-    return rng.choice(times if times and rng.random() < 0.7 else packet)
+    return rng.choice(packet)
 
 
 def flip_bit(rng: random.Random, packet: Packet) -> None:
@@ -124,12 +125,61 @@ MUTATIONS = (flip_bit, set_field, set_field, nudge_field, set_length, cut, grow,
              shuffle, retype, reflag)  # fmt: skip
 
 
-def mutated(rng: random.Random, packet: Packet) -> bytes:
-    """Return the bytes of a packet after one mutation or a few; one in sixteen stays right."""
+def some_time(rng: random.Random, packet: Packet) -> bytearray:
+    """Return a TIMESTAMP chunk, new if there is none."""
+    times = [chunk for chunk in packet if chunk[0] == TIMESTAMP]
+    if not times:
+        times = [bytearray(sp.timestamp(rng.getrandbits(32), 0, rng.getrandbits(8)))]
+        packet[:0] = times
+    return rng.choice(times)
+
+
+def set_time(rng: random.Random, packet: Packet) -> None:
+    """Put something else in the place of a flag or a time."""
+    chunk = [some_time(rng, packet)]
+    rng.choice((reflag, nudge_field, set_times_edge))(rng, chunk)
+
+
+def set_times_edge(rng: random.Random, packet: Packet) -> None:
+    at = rng.choice((4, 8))
+    packet[0][at : at + 4] = rng.choice((rng.choice(EDGES), rng.getrandbits(32))).to_bytes(4, "big")
+
+
+def resize_time(rng: random.Random, packet: Packet) -> None:
+    """Make a TIMESTAMP chunk as long as it says, and that wrong; what follows stays in step."""
+    chunk = some_time(rng, packet)
+    length = rng.choice((4, 5, 8, 11, 13, 16, 20, 64, 256))
+    chunk[2:4] = length.to_bytes(2, "big")
+    chunk[:] = sp.padded(bytes(chunk).ljust(length, b"\xa5")[: max(length, 4)])
+
+
+def break_last(rng: random.Random, packet: Packet) -> None:
+    """Make a TIMESTAMP chunk the last one, and its length one that ends nowhere."""
+    chunk = some_time(rng, packet)
+    packet[:] = [one for one in packet if one is not chunk] + [chunk]
+    set_length(rng, [chunk])
+
+
+def repeat_time(rng: random.Random, packet: Packet) -> None:
+    times = [bytearray(some_time(rng, packet)) for _ in range(rng.choice((1, 1, 2, 40)))]
+    at = rng.randrange(len(packet) + 1)
+    packet[at:at] = times
+
+
+# what is wrong with TIMESTAMP chunks alone ends no association
+OF_TIMES = (set_time, set_time, set_time, resize_time, break_last, repeat_time, shuffle)
+
+
+def mutated(rng: random.Random, packet: Packet, any_share: float) -> bytes:
+    """Return the bytes of a packet after one mutation or a few; one in sixteen stays right.
+
+    ANY_SHARE of the packets have mutations of whatever chunk, others of TIMESTAMP chunks alone.
+    """
+    kinds = MUTATIONS if rng.random() < any_share else OF_TIMES
     for _ in range(rng.choice((0, *(1,) * 8, 2, 2, 2, 3, 3, 5, 8))):
-        rng.choice(MUTATIONS)(rng, packet)
+        rng.choice(kinds)(rng, packet)
     body = b"".join(packet)
-    if rng.random() < 0.03:
+    if kinds is MUTATIONS and rng.random() < 0.1:
         body = body[: rng.randrange(len(body) + 1)]
     return body[:MOST_BYTES]
 
@@ -146,10 +196,14 @@ class Target:
         self.peer = kind(wire, port=2000 + number % 50_000, own_port=1000 + number % 60_000,
                          extensions=EXTENSIONS, rwnd=rng.choice((1 << 20, 6000)),
                          tag=rng.getrandbits(32) or 1, first_tsn=rng.getrandbits(32))  # fmt: skip
+        self.peer.more_parameters += b"".join(
+            sp.parameter(sp.IPV4_ADDRESS, socket.inet_aton(address)) for address in sp.PEER
+        )
         self.stamp = Stamp(0, 0, 0)
         self.heartbeat = "000004"
         self.serial = self.peer.first_tsn
         self.packets = 0
+        self.any_share = rng.choice((0, 0.02, 0.5))  # to live long, or to see much
 
     def start(self) -> bool:
         """Set it up one way or the other, with packets before it is; true if it came up."""
@@ -177,14 +231,19 @@ class Target:
             peer.choose(rng.choice(ALGORITHMS))
         return True
 
-    def live(self) -> None:
-        """Let the application and the honest part of the peer do something."""
+    def live(self) -> bool:
+        """Let the application and the honest part of the peer do something; false: it is gone."""
         peer, rng = self.peer, self.rng
-        with contextlib.suppress(OSError):
-            peer.sock.recv(1 << 16)
-        with contextlib.suppress(OSError):
-            peer.write(rng.randrange(4), rng.choice((1, 100, 1440, 1452, 3000)))
-        self.wire.run(rng.choice((0, 0.001, 0.05, 0.3)))
+        try:
+            with contextlib.suppress(BlockingIOError):
+                peer.sock.recv(1 << 16)
+            with contextlib.suppress(BlockingIOError):
+                peer.write(rng.randrange(3), rng.choice((1, 100, 1440, 1452, 3000)))
+        except OSError:
+            return False
+        if rng.random() < 0.4:
+            self.wire.run(rng.choice((0.001, 0.05, 0.3)))
+        return not peer.aborted
 
     def look(self) -> None:
         """Take from what was heard what a good answer would have."""
@@ -221,12 +280,13 @@ class Target:
         for _ in range(count):
             (seed,) = rng.choices(SEEDS, WEIGHTS)
             packet = self.chunks_of(seed)
-            if rng.random() < 0.2:
-                packet += self.chunks_of(rng.choice(SEEDS))
+            if rng.random() < 0.5:
+                packet[:0] = self.chunks_of(rng.choice(TIMES))
             tag = seed.get("tag", peer.their_tag)
             if rng.random() < 0.06:
                 tag = rng.choice((0, peer.tag, peer.their_tag, rng.getrandbits(32)))
-            raw = bytearray(peer.build(mutated(rng, packet), tag=tag, path=rng.random() < 0.1))
+            body = mutated(rng, packet, self.any_share)
+            raw = bytearray(peer.build(body, tag=tag, path=rng.random() < 0.1))
             if rng.random() < 0.01:
                 raw[28 + rng.randrange(4)] ^= 1 << rng.randrange(8)
             self.wire.inject(bytes(raw))
@@ -240,10 +300,9 @@ class Target:
     def run(self) -> None:
         """Attack it until it is gone, or long enough."""
         if self.start():
-            while self.packets < PACKETS_OF_A_SESSION and not self.peer.aborted:
-                self.live()
-                self.fire(self.rng.randrange(1, 24))
-        if self.rng.random() < 0.1:
+            while self.packets < PACKETS_OF_A_SESSION and self.live():
+                self.fire(self.rng.randrange(1, 17))
+        if self.rng.random() < 0.05:
             self.wire.run(5)  # its timers, too
         self.peer.close()
         self.wire.drain()

@@ -50,6 +50,8 @@ FORWARD_TSN, ASCONF, I_FORWARD_TSN = 192, 193, 194
 TIMESTAMP = 190
 # flags of DATA and TIMESTAMP chunks
 ONE_PIECE, ECHO = 0x03, 0x01
+# flag of an ABORT that answers a packet of no association
+OF_NOBODY = 0x01
 # parameter types
 IPV4_ADDRESS, STATE_COOKIE, SUPPORTED_EXTENSIONS, ECN_CAPABLE = 5, 7, 0x8008, 0x8000
 RANDOM, CHUNK_LIST, HMAC_ALGORITHM = 0x8002, 0x8003, 0x8004
@@ -571,8 +573,9 @@ class Peer:
     def _take_shutdown_ack(self, _found: Chunk) -> None:
         self.send(chunk(SHUTDOWN_COMPLETE))
 
-    def _take_abort(self, _found: Chunk) -> None:
-        self.aborted = True
+    def _take_abort(self, found: Chunk) -> None:
+        if not found.flags & OF_NOBODY:
+            self.aborted = True
 
     HANDLERS = {  # noqa: RUF012 (not changed)
         INIT: _take_init,
