@@ -57,8 +57,13 @@ matrix: setup
 
 # On a kernel that checks itself; not in `make test`, as that kernel takes as long to build
 # as all of it takes to run.
+# packets, associations, runs: about half an hour of one core
+SCTP_FUZZ ?= 1000000
+SCTP_ENDS ?= 10000
+SCTP_FAILOVER ?= 100
 test-debug: setup
-	@TEST_KERNEL=debug $(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests/test_modules.py sctp_jitter/tests/test_sctp.py
+	@TEST_KERNEL=debug SCTP_FUZZ=$(SCTP_FUZZ) SCTP_ENDS=$(SCTP_ENDS) SCTP_FAILOVER=$(SCTP_FAILOVER) \
+		$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests/test_modules.py sctp_jitter/tests/test_sctp.py
 	@testbed/run demo --kernel debug --algorithms veno_jitter,jtcp,veno03,tabe --seed 1 --out '$(DEMO_OUT)-debug' --resume
 
 check: setup

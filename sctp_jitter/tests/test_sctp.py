@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The patched SCTP does what it claims, and with everything off what the unpatched one does, on a
-real kernel in virtual time: sctp_claims.py and sctp_traces.py run there, one boot each."""
+real kernel in virtual time: the scripts beside this file run there, one boot each.
 
+The last three take how much of their kind is done: SCTP_FUZZ packets, SCTP_ENDS associations and
+SCTP_FAILOVER runs of the environment.
+"""
+
+import os
 import platform
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
-from sctp_claims import CLAIMS
+import sctp_claims
+import sctp_ends
+import sctp_failover
+import sctp_fuzz
+import sctp_packets
 
 from labtest.boot import assert_claimed, run_scripts
 
@@ -26,7 +35,33 @@ ALIKE = (
 )
 
 
-SCRIPTS = ("sctp_claims.py", "sctp_traces.py stock", "sctp_traces.py patched")
+FUZZ_SLICE = 50_000  # packets of one boot
+
+
+def amount(name: str, of_test: int) -> int:
+    """Return how much of NAME is wanted; OF_TEST: in `make test`."""
+    text = os.environ.get(name, str(of_test))
+    if not text.isdecimal() or not int(text):
+        pytest.exit(f"{name}={text}: not a number above 0", returncode=2)
+    return int(text)
+
+
+def fuzz_slices(packets: int) -> list[str]:
+    """Return the scripts that send so many PACKETS; each slice has a seed of its own."""
+    return [
+        f"sctp_fuzz.py {seed} {min(FUZZ_SLICE, packets - done)}"
+        for seed, done in enumerate(range(0, packets, FUZZ_SLICE), 1)
+    ]
+
+
+CLAIMED = {
+    "sctp_claims.py": sctp_claims.CLAIMS,
+    "sctp_packets.py": sctp_packets.CLAIMS,
+    f"sctp_ends.py {amount('SCTP_ENDS', 300)}": sctp_ends.CLAIMS,
+    f"sctp_failover.py {amount('SCTP_FAILOVER', 5)}": sctp_failover.CLAIMS,
+    **dict.fromkeys(fuzz_slices(amount("SCTP_FUZZ", 5000)), sctp_fuzz.CLAIMS),
+}
+SCRIPTS = (*CLAIMED, "sctp_traces.py stock", "sctp_traces.py patched")
 
 
 @cache
@@ -35,9 +70,11 @@ def said_by() -> dict[str, str]:
     return run_scripts(Path(__file__).parent, SCRIPTS)
 
 
-@pytest.mark.parametrize("text", [claim.text for claim in CLAIMS])
-def test_claim(text):
-    assert_claimed(said_by()["sctp_claims.py"], text)
+@pytest.mark.parametrize(
+    ("script", "text"), [(script, one.text) for script, of in CLAIMED.items() for one in of]
+)
+def test_claim(script, text):
+    assert_claimed(said_by()[script], text)
 
 
 def trace(variant: str, name: str) -> str:
