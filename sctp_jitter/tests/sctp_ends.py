@@ -17,7 +17,7 @@ import sctp_peer as sp
 from sctp_net import Packet
 from sctp_peer import ECHO, Peer, Wire, timestamp
 
-from lab.guest.kernel_log import KernelLog
+from lab.guest.kernel_log import LEAKS, KernelLog
 from labtest.claims import Claims
 from labtest.guest import first_in_line, run_cmd
 
@@ -187,7 +187,8 @@ def check_ends():
         time.sleep(1)
     assert not Path("/proc/net/sctp/assocs").read_text().splitlines()[1:]
     run_cmd("rmmod", "sctp_jsctp")
-    assert grown_kb <= SLAB_KB, slab
+    if not LEAKS.exists():  # that kernel keeps what is freed for a while, to see who uses it
+        assert grown_kb <= SLAB_KB, slab
 
 
 @claim("the kernel log holds no complaint after abrupt ends, and no memory was lost")
