@@ -7,6 +7,7 @@
 #   CACHE/trees/LINE/COMPILER    prepared build tree, as KDIR= takes it
 #   CACHE/trees/LINE/source      what it is of
 #   CACHE/trees/LINE/headers     Debian's configuration and symbols of that kernel
+#   CACHE/trees/LINE/series      the files that sctp_jitter's patches change, all of them
 #   CACHE/trees/sparse/source    a checker that reads the newest kernel's headers
 #
 #   LINE     kernel
@@ -78,14 +79,34 @@ keep_line() {
     printf '%s\n' "$key" >"$trees/$line/key"
 }
 
-unpack_package() {
-    local apt=$1 package=$2 to=$3
+# Documentation and tests are among them, which no source to build in has.
+unpack_series() {
+    local src=$1 to=$2 files=(Makefile net/sctp include/net/sctp include/linux/sctp.h
+        include/uapi/linux/sctp.h Documentation/networking/ip-sysctl.rst
+        tools/testing/selftests/net/Makefile)
     [ ! -e "$to/.complete" ] || return 0
     rm -rf "$to"
-    package_file "$apt" "$package" './usr/src/linux-source-*.tar.xz' >"$to.tar.xz"
-    unpack_source "$to.tar.xz" "$to"
-    rm "$to.tar.xz"
+    mkdir -p "$to"
+    if [ -d "$src" ]; then
+        tar -C "$src" -cf - "${files[@]}" | tar -C "$to" -xf -
+    else
+        tar -C "$to" --strip-components=1 --no-wildcards-match-slash --wildcards \
+            -xf "$src" "${files[@]/#/*/}"
+    fi
     touch "$to/.complete"
+}
+
+unpack_package() {
+    local apt=$1 package=$2 line=$3
+    [ ! -e "$line/source/.complete" ] || [ ! -e "$line/series/.complete" ] || return 0
+    package_file "$apt" "$package" './usr/src/linux-source-*.tar.xz' >"$line/source.tar.xz"
+    if [ ! -e "$line/source/.complete" ]; then
+        rm -rf "$line/source"
+        unpack_source "$line/source.tar.xz" "$line/source"
+        touch "$line/source/.complete"
+    fi
+    unpack_series "$line/source.tar.xz" "$line/series"
+    rm "$line/source.tar.xz"
 }
 
 # Signatures and type data are left out: they need what a kernel's own build makes.
@@ -114,7 +135,7 @@ trees_stable() {
     local headers
     headers=$(headers_of 6.1)
     keep_line stable "$(package_version apt_stable linux-source-6.1)"
-    unpack_package apt_stable linux-source-6.1 "$trees/stable/source"
+    unpack_package apt_stable linux-source-6.1 "$trees/stable"
     prepare_tree "$trees/stable/source" "$headers" "$trees/stable/clang"
 }
 
@@ -123,6 +144,7 @@ trees_lab() {
     source=$(kernel_dir)/source
     headers=$(headers_of "$(make -s -C "$source" kernelversion | cut -d . -f 1,2)")
     keep_line lab "$source"
+    unpack_series "$(kernel_source)" "$trees/lab/series"
     prepare_tree "$source" "$headers" "$trees/lab/clang"
 }
 
@@ -131,7 +153,7 @@ trees_newest() {
     source=$(unstable_package linux-source)
     headers=$(unstable_package linux-headers-amd64)
     keep_line newest "$headers $(package_version apt_unstable "$source")"
-    unpack_package apt_unstable "$source" "$trees/newest/source"
+    unpack_package apt_unstable "$source" "$trees/newest"
     for file in .config Module.symvers; do
         [ -s "$trees/newest/headers/$file" ] ||
             package_file apt_unstable "$headers" "./usr/src/*/$file" >"$trees/newest/headers/$file"
