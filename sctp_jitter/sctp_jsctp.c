@@ -281,12 +281,37 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 	}
 }
 
+/* --- /proc/net/sctp/cong -------------------------------------------------- */
+
+#define JSCTP_PPM	1000000
+
+static s32 jsctp_ppm(s32 ratio)
+{
+	return ((s64)ratio * JSCTP_PPM) >> JITTER_RATIO_SHIFT;
+}
+
+/* Not locked: the figures may be of different moments. */
+static void jsctp_show(struct sctp_transport *t, struct seq_file *seq)
+{
+	const struct jsctp *j = sctp_cong_priv(t);
+
+	seq_printf(seq, " jr_ppm=%d sjr_ppm=%d sampled=%d bw_bytes_per_s=%llu",
+		   jsctp_ppm(READ_ONCE(j->ratio.jr)),
+		   jsctp_ppm(READ_ONCE(j->ratio.sjr)), j->ratio.sampled,
+		   READ_ONCE(j->bandwidth.bw_bytes_per_s));
+	seq_printf(seq, " min_rtt_us=%u srtt_us=%u sent_us=%u received_us=%u",
+		   READ_ONCE(j->min_rtt_us), READ_ONCE(j->srtt_us),
+		   READ_ONCE(j->newest.sent_us),
+		   READ_ONCE(j->newest.received_us));
+}
+
 /* --- the module ---------------------------------------------------------- */
 
 static struct sctp_cong_ops jsctp = {
 	.raise	= jsctp_raise,
 	.lower	= jsctp_lower,
 	.timed	= jsctp_timed,
+	.show	= jsctp_show,
 	.name	= "jsctp",
 	.owner	= THIS_MODULE,
 };
@@ -295,6 +320,7 @@ static struct sctp_cong_ops jsctp_abe = {
 	.raise	= jsctp_raise,
 	.lower	= jsctp_abe_lower,
 	.timed	= jsctp_timed,
+	.show	= jsctp_show,
 	.name	= "jsctp_abe",
 	.owner	= THIS_MODULE,
 };

@@ -9,6 +9,8 @@
 #   CACHE/vm/RELEASE/usr/src/...             headers; modules are built by this machine's compiler,
 #   CACHE/vm/RELEASE/sysroot                 or by the kernel's own, if it is of another Debian
 #   CACHE/vm/RELEASE/release, version        the kernel's name, its package's version
+#   .../usr/src/linux-source-LINE            of its source what SCTP is made of, for patching;
+#                                            in sysroot/, if there is one
 
 vm_packages=(qemu-system-x86 busybox-static cpio libelf1)
 # Of lib/modules/RELEASE/kernel; the whole is ten times as much.
@@ -87,11 +89,23 @@ make_sysroot() { # APT DEBS DIR RELEASE
     done
     "$apt" apt-get -o Dir::State::status=/dev/null -o Dir::Cache::archives="$debs" \
         -o Debug::NoLocking=1 --no-install-recommends --yes --download-only install \
-        "linux-headers-$release" make bash dash coreutils diffutils findutils grep mawk sed
+        "linux-headers-$release" make bash dash coreutils diffutils findutils grep mawk patch sed tar
     for deb in "$debs"/*.deb; do
         dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$root" --keep-directory-symlink
     done
     ln -sf mawk "$root/usr/bin/awk"
+}
+
+# The files that sctp_jitter patches. A kernel without them is one without patched SCTP.
+unpack_sctp() { # APT DIR
+    local apt=$1 dir=$2 line to
+    line=$(cut -d . -f 1,2 "$dir/version")
+    to=$dir
+    [ ! -e "$dir/sysroot" ] || to=$dir/sysroot
+    to=$to/usr/src/linux-source-$line
+    package_file "$apt" "linux-source-$line" './usr/src/linux-source-*.tar.xz' >"$dir/source.tar.xz" &&
+        unpack_series "$dir/source.tar.xz" "$to"
+    rm -f "$dir/source.tar.xz"
 }
 
 # A first root in memory that mounts the host's by 9p and goes on with $LAB_INIT.
@@ -131,6 +145,7 @@ fetch_vm_kernel() { # APT DIR RELEASE
         make_sysroot "$apt" "$debs/headers" "$dir" "$release"
     fi
     dpkg-deb -f "$debs/image/linux-image-$release"_*.deb Version >"$dir/version"
+    unpack_sctp "$apt" "$dir" || say "no linux-source package: no patched SCTP on $release"
     printf '%s\n' "$release" >"$dir/release"
     rm -rf "$debs"
     vm_recipe >"$dir/complete"

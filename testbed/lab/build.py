@@ -81,7 +81,7 @@ class Kernel:
     tree: Path  # modules are built against it
     modules: Path  # lib/modules/RELEASE: those that belong to it
     arch: str = ""  # ARCH= for a build, if it is not this machine's
-    source: Path | None = None  # what it was built from, if SCTP is to be patched
+    source: Path | None = None  # what it was built from, if SCTP is to be patched; in SYSROOT
     sysroot: Path | None = None  # the root that TREE is in, with its own compiler
 
 
@@ -99,7 +99,8 @@ class Build:
     @cached_property
     def _sctp_key(self) -> str:
         estimators = MODULE_SOURCES / "estimators"
-        ours = _sources(SCTP_SOURCES, "*.patch", "*.c", "*.h", "Kbuild", "Makefile")
+        names = ("*.patch", "series", "prepare-source", "*.c", "*.h", "Kbuild", "Makefile")
+        ours = _sources(SCTP_SOURCES, *names)
         return hash_files([*ours, *_sources(estimators, "*.h")])
 
     @cached_property
@@ -138,17 +139,19 @@ class Build:
             )
             (self.stage / "complete").touch()
 
-    def _make_modules(self) -> Path:
-        """Build our modules; return the folder they are in."""
-        out = BUILD / "modules" / self.kernel.key
-        command = ["make", "-C", str(MODULE_SOURCES), f"KDIR={self.kernel.tree}", f"OUT={out}"]
+    def _make(self, sources: Path, out: Path, what: str, *arguments: str) -> Path:
+        """Build the modules of SOURCES for this kernel; return the folder they are in."""
+        command = ["make", "-C", str(sources), f"KDIR={self.kernel.tree}", f"OUT={out}"]
         if self.kernel.arch:
             command.append(f"ARCH={self.kernel.arch}")
         if self.kernel.sysroot:
             enter = TESTBED / "kernels" / "in-sysroot"
             command = [str(enter), str(self.kernel.sysroot), str(PROJECT), *command]
-        run_cmd([*command, "all"], "building the modules")
+        run_cmd([*command, *arguments, "all"], f"building {what}")
         return out
+
+    def _make_modules(self) -> Path:
+        return self._make(MODULE_SOURCES, BUILD / "modules" / self.kernel.key, "the modules")
 
     def _stage_modules(self) -> None:
         modules = self._make_modules()
@@ -170,10 +173,8 @@ class Build:
     def _make_sctp(self) -> Path:
         """Build the patched SCTP and its algorithms; return the folder they are in."""
         out = BUILD / "sctp" / self.kernel.key
-        command = ["make", "-C", str(SCTP_SOURCES), f"KDIR={self.kernel.tree}", f"OUT={out}"]
-        command += [f"SOURCE={self.kernel.source}", f"ARCH={self.kernel.arch}", "-j2"]
-        run_cmd([*command, "all"], "building the patched SCTP")
-        return out
+        source = f"SOURCE={self.kernel.source}"
+        return self._make(SCTP_SOURCES, out, "the patched SCTP", source, "-j2")
 
     def _stage_stock(self) -> None:
         """Lay out a tree of the kernel's own modules, whose SCTP is not patched."""

@@ -186,6 +186,7 @@ def _run(
     Store.check(folder, resume)
     backend = make_backend()
     todo = points.expand(scenario, algorithms, seeds, backend.build.key)
+    backend.check(todo)
     for axes in points.grid(scenario):
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
     store = Store(folder)

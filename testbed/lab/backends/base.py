@@ -23,8 +23,8 @@ from shlex import quote
 from typing import Any, ClassVar
 
 from lab import build as builds
-from lab.algorithms import ALGORITHMS
-from lab.errors import LabError
+from lab.algorithms import ALGORITHMS, STOCK_SCTP
+from lab.errors import BadInput, LabError
 from lab.links import AQMS
 from lab.points import Point
 
@@ -196,6 +196,21 @@ class Backend(ABC):
         queues = ["sch_tbf", *(f"sch_{aqm}" for aqm in AQMS)]
         tcp = [a.module for a in ALGORITHMS.values() if a.module and a.transport == "tcp"]
         return [*self.guest_modules, *queues, *tcp]
+
+    def check(self, points: list[Point]) -> None:
+        """Refuse points that this backend cannot run."""
+        for variant in sorted({point.spec["sctp"] for point in points} - {""}):
+            if complaint := self.sctp_complaint(variant):
+                raise BadInput(complaint)
+
+    def sctp_complaint(self, variant: str) -> str:
+        """Say why there is no such VARIANT of SCTP here; nothing if there is."""
+        if variant == "stock" or self.build.patches_sctp:
+            return ""
+        return (
+            f"no patched SCTP for kernel {self.build.kernel.release}, as there is no source of it:"
+            f" take --backend virtual, or --algorithms {STOCK_SCTP}"
+        )
 
     def sctp_modprobe(self, variant: str) -> list[str]:
         """Return how to load the VARIANT of SCTP (algorithms.sctp_variant); nothing for none."""

@@ -20,6 +20,7 @@ from lab.points import Point
 
 RESULTS_ROOM_MB = 64
 POINT_COST_S = 10.0  # besides its duration
+PATCHED_SCTP = Path("/proc/sys/net/sctp/congestion_control")  # there is none in the unpatched
 OURS = tuple(a.module for a in ALGORITHMS.values() if a.ours and a.module)
 
 
@@ -87,6 +88,17 @@ class HostBackend(Backend):
     def modules(self) -> list[str]:
         """Return what there is to load; a flow with an algorithm that is not there says so."""
         return [name for name in super().modules() if loadable(name)]
+
+    def sctp_complaint(self, variant: str) -> str:
+        if not loadable("sctp"):
+            return (
+                f"this machine's kernel {self.build.kernel.release} has no SCTP: take --backend vm"
+            )
+        if variant == "patched" and not (loadable("sctp_jsctp") and PATCHED_SCTP.exists()):
+            return "this machine has no patched SCTP (sudo make sctp-install): take --backend vm"
+        if variant == "stock" and PATCHED_SCTP.exists():
+            return "this machine's SCTP is patched (sudo make sctp-uninstall): take --backend vm"
+        return ""
 
     def guest_command(self, guest: Path, cpu: int) -> list[str]:
         """Run the worker as the first process of namespaces of its own, on any processor."""

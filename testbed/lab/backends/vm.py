@@ -55,12 +55,16 @@ def debian_kernel(want: str, clock: str) -> builds.Kernel:
     release = (folder / "release").read_text().strip()
     version = (folder / "version").read_text().strip()
     headers, sysroot = Path(f"usr/src/linux-headers-{release}"), folder / "sysroot"
+    root = sysroot if sysroot.exists() else folder
+    inside = Path("/") if sysroot.exists() else folder  # as a build there knows it
+    source = Path("usr/src", f"linux-source-{'.'.join(version.split('.')[:2])}")
     return builds.Kernel(
         key=f"vm-{release}-{version}-{clock}",
         release=release,
         image=folder / "vmlinuz",
-        tree=(Path("/") if sysroot.exists() else folder) / headers,
+        tree=inside / headers,
         modules=folder / "lib" / "modules" / release,
+        source=inside / source if (root / source).exists() else None,
         sysroot=sysroot if sysroot.exists() else None,
     )
 

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The series builds for every kernel that there is a build tree of, after each of its patches, and
+compilers and sparse have nothing to say that they do not say of the unpatched module.
+
+Minutes for each kernel: `make matrix`, not `make test`.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from test_series import FOLDER, lab_paths, patches_for, pristine, run, version_of
+
+TREES = lab_paths()["cache"] / "trees"
+SPARSE = shutil.which(TREES / "sparse" / "source" / "sparse") or shutil.which("sparse")
+# as Kbuild of the folder: headers of SCTP before the kernel's
+KBUILD = (
+    "LINUXINCLUDE := -I$(src)/include -I$(src)/include/uapi $(LINUXINCLUDE)\nobj-m := net/sctp/\n"
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kernel and compiler: where it builds modules, and which of the sources is its own."""
+
+    name: str
+    tree: Path
+    line: str
+
+    def source(self) -> Path:
+        if not (self.tree / "include/generated/utsrelease.h").exists():
+            pytest.skip(f"no build tree {self.tree}: testbed/setup test")
+        return pristine(self.line)
+
+    def compiler(self) -> list[str]:
+        config = (self.tree / "include/config/auto.conf").read_text()
+        found = re.search(r"^CONFIG_CLANG_VERSION=(\d+)\d{4}$", config, re.M)
+        return [f"LLVM=-{found[1]}"] if found and found[1] != "0" else []
+
+
+def headers(version: str) -> Path:
+    """Return the installed headers of VERSION, the newest if there are several."""
+    found = sorted(Path("/usr/src").glob(f"linux-headers-{version}.*-amd64"))
+    return found[-1] if found else Path("/usr/src", f"linux-headers-{version}")
+
+
+TARGETS = [
+    Target("6.1-gcc", headers("6.1"), "stable"),
+    Target("6.1-clang", TREES / "stable/clang", "stable"),
+    Target("6.12-gcc", headers("6.12"), "lab"),
+    Target("6.12-clang", TREES / "lab/clang", "lab"),
+    Target("newest-gcc", TREES / "newest/gcc", "newest"),
+    Target("newest-clang", TREES / "newest/clang", "newest"),
+]
+GCC = [target for target in TARGETS if target.name.endswith("gcc")]
+
+
+def complaints(output: str) -> list[str]:
+    """Return the warnings and errors in OUTPUT without the line numbers, which patches move."""
+    found = [line for line in output.splitlines() if re.search(r"\b(warning|error): ", line)]
+    return sorted(re.sub(r"^.*?(net/sctp/\S+?\.[ch]):[\d:]+", r"\1", line) for line in found)
+
+
+def modules(target: Target, out: Path, *arguments: str) -> str:
+    command = ["make", "-C", target.tree, f"M={out}", "-j2", *target.compiler(), *arguments]
+    return run(*command, "modules")
+
+
+def unpatched(target: Target, out: Path) -> Path:
+    source = target.source()
+    for part in ("net/sctp", "include"):
+        shutil.copytree(source / part, out / part)
+    (out / "Kbuild").write_text(KBUILD)
+    return out
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_nothing_new_to_complain_of(target, tmp_path):
+    """W=1 and sparse find in the patched module what they find in the unpatched one, or less."""
+    checks = ["W=1", *(["C=2", f"CHECK={SPARSE}"] if SPARSE else [])]
+    before = complaints(modules(target, unpatched(target, tmp_path / "stock"), *checks))
+    out = tmp_path / "patched"
+    output = run("make", "-C", FOLDER, "-j2", f"KDIR={target.tree}", f"OUT={out}",
+                 f"SOURCE={target.source()}", *checks)  # fmt: skip
+    new = [line for line in complaints(output) if line not in before]
+    assert not new, "\n".join(new)
+    if SPARSE:
+        assert re.search(r"CHECK .*/sctp_jsctp\.c$", output, re.M)
+    built = {path.name for path in out.rglob("*.ko")}
+    assert built == {"sctp.ko", "sctp_diag.ko", "sctp_jsctp.ko"}
+
+
+@pytest.mark.parametrize("target", GCC, ids=lambda target: target.name)
+def test_builds_after_each_patch(target, tmp_path):
+    """git bisect stops at no patch that does not build."""
+    out = unpatched(target, tmp_path / "out")
+    for patch in patches_for(version_of(target.source())):
+        before = {path: path.stat().st_mtime_ns for path in out.rglob("*.ko")}
+        body = subprocess.run(
+            ["awk", '/^diff --git / { keep = $3 ~ "^a/(net|include)/" } keep', patch],
+            capture_output=True, check=True,
+        ).stdout  # fmt: skip
+        if not body:
+            continue  # documentation, selftests
+        subprocess.run(["patch", "-d", out, "-p1", "-N", "-s", "-F0"], input=body, check=True)
+        modules(target, out, "W=1")
+        after = {path: path.stat().st_mtime_ns for path in out.rglob("*.ko")}
+        assert len(after) == 2 and after != before, f"{patch.name} changed nothing"
+        print(f"{target.name}: {patch.name} builds", file=sys.stderr)
