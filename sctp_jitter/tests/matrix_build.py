@@ -5,6 +5,7 @@ compilers and sparse have nothing to say that they do not say of the unpatched m
 Minutes for each kernel: `make matrix`, not `make test`.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -111,3 +112,87 @@ def test_builds_after_each_patch(target, tmp_path):
         after = {path: path.stat().st_mtime_ns for path in out.rglob("*.ko")}
         assert len(after) == 2 and after != before, f"{patch.name} changed nothing"
         print(f"{target.name}: {patch.name} builds", file=sys.stderr)
+
+
+# --- a real host -------------------------------------------------------------
+
+MODULES = ["sctp", "sctp_diag", "sctp_jsctp"]
+LAB = next(target for target in TARGETS if target.name == "6.12-gcc")
+SBIN = {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+
+
+def release_of(tree: Path) -> str:
+    return (tree / "include/generated/utsrelease.h").read_text().split('"')[1]
+
+
+def answer(*command: str | Path) -> str:
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | SBIN).stdout
+
+
+def test_install_goes_before_the_kernels_own(tmp_path):
+    """modprobe takes ours while they are installed, and the kernel's own after uninstall."""
+    source, release = LAB.source(), release_of(LAB.tree)
+    root = tmp_path / "root"
+    own = root / "lib/modules" / release / "kernel/net/sctp"
+    own.mkdir(parents=True)
+    out = tmp_path / "out"
+    where = ["make", "-C", FOLDER, f"KDIR={LAB.tree}", f"OUT={out}", f"INSTALL_MOD_PATH={root}"]
+    run(*where, "-j2", f"SOURCE={source}", env=os.environ | SBIN)
+    for module in ("sctp", "sctp_diag"):
+        shutil.copy(out / f"net/sctp/{module}.ko", own)
+    run(*where, f"SOURCE={source}", "install", env=os.environ | SBIN)
+    asked = ["modprobe", "-d", root, "-S", release, "--show-depends"]
+    for name in ("sctp_jsctp", "sctp_cong_jsctp_abe"):
+        loaded = re.findall(r"^insmod (\S+)", answer(*asked, name), re.M)
+        assert [Path(path).name.split(".ko")[0] for path in loaded] == ["sctp", "sctp_jsctp"]
+        assert all("updates/sctp-jitter" in path for path in loaded)
+    run(*where, "uninstall", env=os.environ | SBIN)
+    assert "kernel/net/sctp/sctp.ko" in answer(*asked, "sctp")
+    assert not answer(*asked, "sctp_jsctp")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="DKMS insists on being root")
+@pytest.mark.skipif(not shutil.which("dkms"), reason="no DKMS: apt-get install dkms")
+def test_dkms_installs_and_removes(tmp_path):
+    """`make dkms` leaves all three where modprobe looks first; `make undkms` leaves nothing."""
+    source, release = LAB.source(), release_of(LAB.tree)
+    modules = tmp_path / "modules" / release
+    for folder in (modules, tmp_path / "tree", tmp_path / "src"):
+        folder.mkdir(parents=True)
+    dkms = (
+        f"DKMS=dkms --no-depmod --dkmstree {tmp_path / 'tree'} --sourcetree {tmp_path / 'src'}"
+        f" --installtree {tmp_path / 'modules'}"
+    )
+    where = ["make", "-C", FOLDER, f"KDIR={LAB.tree}", f"DKMS_SRC={tmp_path / 'src'}", dkms]
+    keys = {"mok_signing_key": str(tmp_path / "key"), "mok_certificate": str(tmp_path / "cert")}
+    environment = os.environ | SBIN | keys | {"SOURCE": str(source)}
+    run(*where, "dkms", env=environment)
+    installed = sorted((modules / "updates/dkms").iterdir())
+    assert [path.name.split(".ko")[0] for path in installed] == MODULES
+    run(*where, "undkms", env=environment)
+    left = [path for folder in (tmp_path / "src", modules) for path in folder.rglob("*")]
+    assert not [path for path in left if path.is_file()]
+
+
+def test_package_has_what_dkms_builds(tmp_path):
+    """The package's sources make the patched sources by themselves, for each line."""
+    if not shutil.which("dpkg-deb"):
+        pytest.skip("not a Debian system")
+    run("make", "-C", FOLDER, f"DEBDIR={tmp_path}", "deb")
+    run("dpkg-deb", "-R", *tmp_path.glob("*.deb"), tmp_path / "unpacked")
+    (sources,) = (tmp_path / "unpacked/usr/src").iterdir()
+    for line in ("stable", "lab", "newest"):
+        out = tmp_path / line
+        run(
+            "make",
+            "-s",
+            "-C",
+            sources,
+            "source",
+            f"OUT={out}",
+            f"SOURCE={pristine(line)}",
+            "KDIR=/none",
+        )
+        assert (out / "net/sctp/cong.c").exists() and (out / "estimators/tabe.h").exists()
+    control = (tmp_path / "unpacked/DEBIAN/control").read_text()
+    assert "Package: sctp-jitter-dkms\n" in control and "@" not in control.split("Maintainer")[0]
