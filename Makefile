@@ -6,20 +6,22 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm matrix setup modules sctp lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
+.PHONY: demo test test-debug test-vm matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
 	@echo "make test       set up what is missing, run every test this machine can run"
 	@echo "make test-vm    run the modules on Debian's own 6.1, 6.12 and newest kernel, in QEMU"
-	@echo "make matrix     build the modules for Debian's 6.1, 6.12 and newest kernel, gcc and clang"
+	@echo "make matrix     build the modules and SCTP for Debian's 6.1, 6.12 and newest kernel, gcc and clang"
 	@echo
 	@echo "make setup      packages, Python environment, lab kernel"
-	@echo "make sctp       build the patched SCTP (KDIR=build tree SOURCE=its source: docs/sctp.md)"
+	@echo "make sctp       build the patched SCTP for this host's kernel (KDIR=, SOURCE=: for another)"
 	@echo "make modules    build the TCP modules for this host's kernel (KDIR=...: for another)"
 	@echo "make install    build and install them for this kernel (root); make uninstall"
 	@echo "make dkms       install them for this kernel and each one to come (root); make undkms"
 	@echo "make deb        a Debian package that does what make dkms does, in build/"
+	@echo "make sctp-install, sctp-dkms, sctp-deb, sctp-uninstall, sctp-undkms   the same for SCTP"
+	@echo "make sctp-series   the SCTP patches of one kernel line for git am (LINE=6.1)"
 	@echo "make lab        build all the lab needs, run nothing"
 	@echo "make test-debug the modules' tests and the demo on a kernel with KASAN, UBSAN, lockdep and kmemleak"
 	@echo "make check      style and static checks only"
@@ -53,7 +55,8 @@ test-vm: setup
 # One line for each kernel, compiler and check.
 matrix: setup
 	@testbed/setup test
-	@$(PYTHON) -m pytest -v -rs -p no:cacheprovider tcp_veno_jitter/tests/test_{build,compat}.py
+	@$(PYTHON) -m pytest -v -rs -p no:cacheprovider tcp_veno_jitter/tests/test_{build,compat}.py \
+		sctp_jitter/tests/matrix_sctp.py
 
 # On a kernel that checks itself; not in `make test`, as that kernel takes as long to build
 # as all of it takes to run.
@@ -71,7 +74,8 @@ check: setup
 	@$(VENV)/bin/ruff format --no-cache --check .
 	@if command -v shellcheck >/dev/null; then \
 		shellcheck -x testbed/setup testbed/run testbed/lab/guest/init testbed/kernels/initrd-init \
-			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,postinst,prerm}; \
+			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,postinst,prerm} \
+			sctp_jitter/patches/series sctp_jitter/packaging/prepare-source; \
 	else echo "shellcheck: skipped, not installed"; fi
 
 fmt: setup
@@ -82,6 +86,12 @@ modules:
 
 sctp:
 	@$(MAKE) --no-print-directory -C sctp_jitter all
+
+sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb:
+	@$(MAKE) --no-print-directory -C sctp_jitter $(@:sctp-%=%)
+
+sctp-series:
+	@$(MAKE) --no-print-directory -C sctp_jitter series OUT='$(CURDIR)/build/sctp/series'
 
 install uninstall dkms undkms deb:
 	@$(MAKE) --no-print-directory -C tcp_veno_jitter $@

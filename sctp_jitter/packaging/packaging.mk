@@ -18,7 +18,7 @@ export SOURCE_DATE_EPOCH ?= $(shell git -C $(HERE) log -1 --format=%ct 2>/dev/nu
 define copy_sources
 	rm -rf $(1)/$(PACKAGE)-$(PACKAGE_VERSION)
 	mkdir -p $(1)/$(PACKAGE)-$(PACKAGE_VERSION)/shared/packaging
-	cd $(HERE) && cp -r $(notdir $(wildcard $(HERE)/*.c)) Kbuild Makefile dkms.conf patches packaging \
+	cd $(HERE) && cp -r $(notdir $(wildcard $(HERE)/*.[ch])) Kbuild Makefile dkms.conf patches packaging \
 		$(1)/$(PACKAGE)-$(PACKAGE_VERSION)
 	cp -r $(SHARED)/estimators $(SHARED)/tcp_param.h $(1)/$(PACKAGE)-$(PACKAGE_VERSION)/shared
 	cp $(TEMPLATES)/check-host $(1)/$(PACKAGE)-$(PACKAGE_VERSION)/shared/packaging

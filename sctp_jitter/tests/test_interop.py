@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The patched SCTP with all of its features on gets along with what knows none of them: usrsctp,
-the unpatched module, lksctp-tools and iperf3. guest_interop.py runs them in the lab, one boot each.
+the unpatched module, lksctp-tools and iperf3. sctp_interop.py runs them in the lab, one boot each.
 
 An association of the patched and the unpatched module: matrix_peers.py, two virtual machines.
 """
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.skipif(
 
 @cache
 def in_lab(*what: str) -> dict:
-    """Return what guest_interop.py tells."""
-    script = f"/usr/bin/python3 {TESTS.relative_to(PROJECT)}/guest_interop.py"
+    """Return what sctp_interop.py tells."""
+    script = f"/usr/bin/python3 {TESTS.relative_to(PROJECT)}/sctp_interop.py"
     done = subprocess.run(
         [PROJECT / "testbed" / "run", "--exec", " ".join([script, *what])],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HUNG_S,
@@ -121,3 +121,26 @@ def test_unmodified_lksctp_tools(programs):
     came = re.findall(r"Data (\d+) bytes", told["said"])
     assert sent and came == sent
     assert "SHUTDOWN_COMPLETE" in told["said"]
+
+
+def test_state_of_each_path():
+    """/proc/net/sctp/cong: one path at each end while a flow runs, with what is true of it: ports,
+    algorithm, TIMESTAMP chunks, a round trip of 10 ms and more, 8 Mb/s and less; none after it."""
+    told = in_lab("state")
+    assert told["flow"]["completed"] and not told["left"]
+    running = [(ours, peer) for ours, peer in told["looks"] if ours and peer]
+    assert len(running) >= 10 and all(len(ours) == len(peer) == 1 for ours, peer in running)
+    ours, peer = ([both[end][0] for both in running] for end in (0, 1))
+    assert {path["ADDR"] for path in ours} == {PEER} and {path["ADDR"] for path in peer} == {OURS}
+    assert {(path["RPORT"], path["CONG"], path["TIMESTAMP"]) for path in ours} == {
+        ("5001", "jsctp_abe", str(TIMESTAMP))
+    }
+    assert {(path["LPORT"], path["CONG"]) for path in peer} == {("5001", "rfc9260")}
+    assert {path["LPORT"] for path in ours} == {path["RPORT"] for path in peer}
+    assert all(int(path["CWND"]) >= 1452 for path in ours)
+    assert len({path["CWND"] for path in ours}) > 1, "the window never changed"
+    last = {name: int(value) for name, value in ours[-1].items() if name.islower()}
+    assert 10_000 <= last["min_rtt_us"] <= 20_000 and last["srtt_us"] >= last["min_rtt_us"]
+    assert last["sampled"] == 1 and abs(last["sjr_ppm"]) <= 1_000_000
+    assert 200_000 < last["bw_bytes_per_s"] <= 1_050_000
+    assert all("bw_bytes_per_s" not in path for path in peer)

@@ -2,7 +2,7 @@
 """The patches are what kernel people would take: style, subject, sign-off; and they apply, to each
 kernel line as it is in its package.
 
-That they build is shown by matrix_build.py and, that they run, by test_sctp.py and test_vm.py.
+That they build is shown by matrix_sctp.py and, that they run, by test_sctp.py and test_vm.py.
 """
 
 import os

@@ -14,17 +14,23 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREAD_STACK_BYTES (64u << 10)
+#define INTERRUPT_NS 100000000 /* from one try to the next */
 
 struct sink {
 	const struct sink_options *options;
 	FILE *report;
 	int listen_fd;
+	pthread_t accepting;
+	atomic_bool accepted_last;
 	int64_t real_minus_mono_ns;
 	pthread_attr_t thread_attr;
 	pthread_mutex_t lock; /* of the fields below and of the report */
@@ -126,6 +132,27 @@ static int accept_one(struct sink *sink)
 	return code;
 }
 
+static void ignore(int number)
+{
+	(void)number;
+}
+
+/*
+ * SCTP of old kernels (6.1) goes on accepting when its socket is shut down, but a
+ * signal ends the wait. One that comes before the wait does nothing, so again.
+ */
+static void interrupt_accept(struct sink *sink)
+{
+	const struct sigaction action = { .sa_handler = ignore };
+	const struct timespec pause = { .tv_nsec = INTERRUPT_NS };
+
+	sigaction(SIGALRM, &action, NULL);
+	while (!atomic_load(&sink->accepted_last)) {
+		pthread_kill(sink->accepting, SIGALRM);
+		nanosleep(&pause, NULL);
+	}
+}
+
 static void *stop_thread(void *argument)
 {
 	struct sink *sink = argument;
@@ -139,7 +166,8 @@ static void *stop_thread(void *argument)
 	pthread_mutex_lock(&sink->lock);
 	sink->stopping = true;
 	pthread_mutex_unlock(&sink->lock);
-	shutdown(sink->listen_fd, SHUT_RD);
+	if (shutdown(sink->listen_fd, SHUT_RD) < 0)
+		interrupt_accept(sink);
 	return NULL;
 }
 
@@ -178,6 +206,16 @@ static int receive_until_stopped(struct sink *sink)
 	return EXIT_DONE;
 }
 
+static bool is_stopping(struct sink *sink)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&sink->lock);
+	stopping = sink->stopping;
+	pthread_mutex_unlock(&sink->lock);
+	return stopping;
+}
+
 static int accept_until_stopped(struct sink *sink)
 {
 	int code;
@@ -185,7 +223,8 @@ static int accept_until_stopped(struct sink *sink)
 
 	do {
 		code = accept_one(sink);
-	} while (!code);
+	} while (!code && !is_stopping(sink));
+	atomic_store(&sink->accepted_last, true);
 	pthread_mutex_lock(&sink->lock);
 	stopping = sink->stopping;
 	for (struct connection *c = sink->open; c; c = c->next)
@@ -203,6 +242,7 @@ int sink_run(const struct sink_options *options, int ready_fd, FILE *report)
 {
 	struct sink sink = {
 		.options = options,
+		.accepting = pthread_self(),
 		.report = report,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.all_ended = PTHREAD_COND_INITIALIZER,

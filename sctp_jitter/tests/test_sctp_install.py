@@ -2,7 +2,7 @@
 """Patched SCTP for a real host: it is explained what cannot work, and structures that others read
 are where they were. Nothing of this machine is changed.
 
-Building, installing and DKMS are in matrix_build.py.
+Building, installing and DKMS are in matrix_sctp.py.
 """
 
 import os

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """SCTP of the lab's kernel and what was not written for it, with all features on at this end.
 
-    guest_interop.py usrsctp PROGRAM    usrsctp_peer.c in another namespace, in UDP
-    guest_interop.py stock              the unpatched module at both ends
-    guest_interop.py programs           lksctp-tools and iperf3, unmodified, patched at both ends
+    sctp_interop.py usrsctp PROGRAM    usrsctp_peer.c in another namespace, in UDP
+    sctp_interop.py stock              the unpatched module at both ends
+    sctp_interop.py programs           lksctp-tools and iperf3, unmodified, patched at both ends
 
 Runs inside the lab as root; prints one line of JSON. The packets of the link between the two
 namespaces are read as they pass.
@@ -281,9 +281,43 @@ def programs() -> dict:
     return result | seen.result() | {"checksctp": checked.stdout + checked.stderr}
 
 
+def paths(name: str) -> list[dict]:
+    """Return the lines of /proc/net/sctp/cong of a namespace."""
+    command = in_ns(name, "cat", "/proc/net/sctp/cong")
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    header, *lines = (line.split() for line in said.splitlines())
+    found = []
+    for line in lines:
+        own = dict(word.split("=") for word in line[len(header) :])
+        found.append(dict(zip(header, line, strict=False)) | own)
+    return found
+
+
+def state() -> dict:
+    """Look at both ends twenty times in the course of a flow, and when it is over."""
+    build()
+    for name in ("ours", "peer"):
+        settings(name, timestamp_chunk=TIMESTAMP)
+    settings("ours", congestion_control="jsctp_abe")
+    report = Path("/run/sink.json")
+    sink = labflow_sink("peer", report)
+    flow = labflow_send("ours", PEER, Path("/run/flow.json"))
+    looks = []
+    for _ in range(20):
+        time.sleep(0.04)
+        looks.append((paths("ours"), paths("peer")))
+    flow.wait()
+    time.sleep(0.5)
+    left = paths("ours") + paths("peer")
+    sink.send_signal(signal.SIGTERM)
+    sink.wait()
+    return {"looks": looks, "left": left, "flow": json.loads(Path("/run/flow.json").read_text())}
+
+
 if __name__ == "__main__":
     what, *arguments = sys.argv[1:]
     modules = ["-d", "/run/lab/modules/stock", "-a"] if what == "stock" else ["-a", "sctp_jsctp"]
     subprocess.run(["modprobe", *modules, "sctp", "sctp_diag"], check=True)
-    answer = {"usrsctp": usrsctp, "stock": stock, "programs": programs}[what](*arguments)
+    answers = {"usrsctp": usrsctp, "stock": stock, "programs": programs, "state": state}
+    answer = answers[what](*arguments)
     print("result:", json.dumps(answer), flush=True)
