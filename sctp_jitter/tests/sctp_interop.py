@@ -4,6 +4,7 @@
     sctp_interop.py usrsctp PROGRAM    usrsctp_peer.c in another namespace, in UDP
     sctp_interop.py stock              the unpatched module at both ends
     sctp_interop.py programs           lksctp-tools and iperf3, unmodified, patched at both ends
+    sctp_interop.py wire patched|stock  one end of two virtual machines that a wire joins
 
 Runs inside the lab as root; prints one line of JSON. The packets of the link between the two
 namespaces are read as they pass.
@@ -27,7 +28,7 @@ from pathlib import Path
 CLONE_NEWNET = 0x40000000
 OURS, PEER, PORT, UDP_PORT = "10.9.0.1", "10.9.0.2", 5001, 9899
 TIMESTAMP = 190
-DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, ERROR = 0, 1, 2, 3, 4, 5, 6, 9
+INIT, INIT_ACK, HEARTBEAT, HEARTBEAT_ACK, ABORT = 1, 2, 4, 5, 6
 SUPPORTED_EXTENSIONS = 0x8008
 BYTES = 720_000
 LABFLOW = f"{os.environ['LAB_BIN']}/labflow"
@@ -62,6 +63,7 @@ class Seen:
 
     chunks: dict[str, set[int]] = field(default_factory=dict)
     extensions: dict[str, list[int]] = field(default_factory=dict)
+    offered: dict[str, set[int]] = field(default_factory=dict)  # of all associations
     tags: dict[str, int] = field(default_factory=dict)  # what each end wants to be addressed by
     ports: dict[str, tuple[int, int]] = field(default_factory=dict)
     answers: list[bytes] = field(default_factory=list)
@@ -91,10 +93,12 @@ class Seen:
             self.tags[source] = struct.unpack_from("!I", chunk, 4)[0]
             at = 20
             self.extensions[source] = []
+            self.offered.setdefault(source, set())
             while at + 4 <= len(chunk):
                 parameter, length = struct.unpack_from("!HH", chunk, at)
                 if parameter == SUPPORTED_EXTENSIONS:
                     self.extensions[source] = list(chunk[at + 4 : at + length])
+                    self.offered[source].update(self.extensions[source])
                 at += max((length + 3) & ~3, 4)
         if kind == HEARTBEAT_ACK and DISTRACTION in chunk:
             self.answers.append(chunk)
@@ -103,6 +107,7 @@ class Seen:
         return {
             "chunks": {source: sorted(kinds) for source, kinds in self.chunks.items()},
             "extensions": self.extensions,
+            "extensions_ever": {source: sorted(kinds) for source, kinds in self.offered.items()},
             "unknown_chunk_skipped": bool(self.answers),
         }
 
@@ -314,10 +319,37 @@ def state() -> dict:
     return {"looks": looks, "left": left, "flow": json.loads(Path("/run/flow.json").read_text())}
 
 
+def wire(module: str) -> dict:
+    """Send to the other machine and receive from it, at the same time; it does the same."""
+    mine, other = (OURS, PEER) if module == "patched" else (PEER, OURS)
+    sh(f"modprobe virtio_net; ip addr add {mine}/24 dev eth0; ip link set eth0 up")
+    if module == "patched":
+        sh(f"sysctl -qw net.sctp.timestamp_chunk={TIMESTAMP} net.sctp.congestion_control=jsctp_abe")
+    to = [LABFLOW, "send", "--transport", "sctp", "--connect", other, "--port", str(PORT)]
+    report, sent = Path("/run/sink.json"), Path("/run/flow.json")
+    with watched("eth0") as seen:
+        sink = subprocess.Popen(
+            [LABFLOW, "sink", "--transport", "sctp", "--port", str(PORT), "--json", report]
+        )
+        # the other one may not be up yet, or not listen yet
+        while subprocess.run([*to, "--bytes", str(BYTES), "--json", sent]).returncode:
+            time.sleep(1)
+            for kinds in seen.chunks.values():
+                kinds.discard(ABORT)
+        while not report.exists() or sum(1 for _ in report.open()) < 1:
+            time.sleep(0.2)
+        time.sleep(1)
+        sink.send_signal(signal.SIGTERM)
+        sink.wait()
+    return json.loads(sent.read_text()) | seen.result() | {"bytes_received": received(report)}
+
+
 if __name__ == "__main__":
     what, *arguments = sys.argv[1:]
-    modules = ["-d", "/run/lab/modules/stock", "-a"] if what == "stock" else ["-a", "sctp_jsctp"]
+    unpatched = "stock" in (what, *arguments)
+    modules = ["-d", "/run/lab/modules/stock", "-a"] if unpatched else ["-a", "sctp_jsctp"]
     subprocess.run(["modprobe", *modules, "sctp", "sctp_diag"], check=True)
-    answers = {"usrsctp": usrsctp, "stock": stock, "programs": programs, "state": state}
+    answers = {"usrsctp": usrsctp, "stock": stock, "programs": programs, "state": state,
+               "wire": wire}  # fmt: skip
     answer = answers[what](*arguments)
     print("result:", json.dumps(answer), flush=True)
