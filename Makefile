@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
+.PHONY: demo test test-debug test-vm matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series tfrc lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -16,6 +16,7 @@ help:
 	@echo
 	@echo "make setup      packages, Python environment, lab kernel"
 	@echo "make sctp       build the patched SCTP for this host's kernel (KDIR=, SOURCE=: for another)"
+	@echo "make tfrc       build libtfrc, tfrc-send and tfrc-recv (docs/tfrc.md; their own make install)"
 	@echo "make modules    build the TCP modules for this host's kernel (KDIR=...: for another)"
 	@echo "make install    build and install them for this kernel (root); make uninstall"
 	@echo "make dkms       install them for this kernel and each one to come (root); make undkms"
@@ -46,6 +47,7 @@ test: setup
 	@testbed/setup test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory -C testbed/traffic check PYTHON=$(VENV)/bin/python
+	@$(MAKE) --no-print-directory -C tfrc_uddj_user test PYTHON=$(VENV)/bin/python
 	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests sctp_jitter/tests testbed/tests
 
 VM_KERNELS ?= 6.1 6.12 7
@@ -92,6 +94,9 @@ sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb:
 
 sctp-series:
 	@$(MAKE) --no-print-directory -C sctp_jitter series OUT='$(CURDIR)/build/sctp/series'
+
+tfrc:
+	@$(MAKE) --no-print-directory -C tfrc_uddj_user all
 
 install uninstall dkms undkms deb:
 	@$(MAKE) --no-print-directory -C tcp_veno_jitter $@

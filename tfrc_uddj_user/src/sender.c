@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The sender: RFC 5348, 4 and 8; RFC 4828 for small packets.
+ *
+ *   symbol          field            unit
+ *   s               packet_bytes     bytes, mean of what was sent
+ *   R               rtt              ns
+ *   R_sqmean        rtt_sqmean       sqrt(ns)
+ *   X               rate             bytes/s
+ *   X_Bps           rate_equation    bytes/s
+ *   X_recv_set      received[]       bytes/s
+ *   p               p                -
+ *   tld             last_doubled     ns
+ *
+ * Differences from the RFC:
+ * - What feedback claims is held against what the sender knows (audit.h): X_recv
+ *   is at most what was sent, p at least about what the holes told say.
+ * - Where losses are said to be random, a loss rate above RANDOM_MAX is not
+ *   believed: then p of all losses counts.
+ * - UDDJ's law "ease": rate_ease() below, docs/tfrc.md.
+ */
+#include "audit.h"
+#include "nonce.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S	   1000000000.0
+#define T_MBI_S		   64.0 /* the longest gap between packets */
+#define RTT_WEIGHT	   0.9 /* q of 4.3 */
+#define RTT_SQMEAN_WEIGHT  0.9 /* q2 of 4.5 */
+#define NOFEEDBACK_FIRST_NS (2 * INT64_C(1000000000))
+#define INITIAL_BYTES	   4380.0 /* 4.2, RFC 3390 */
+#define DATA_LIMITED_LOSS  0.85 /* 4.3, step 4 */
+#define RECEIVED_MAX	   8
+#define BURST_DEFAULT_NS   1000000
+#define PACKET_DEFAULT	   1460
+#define RTT_MIN_NS	   1000 /* what the wire can say */
+
+/* RFC 4828, 4.2: headers of IP and transport, and the least gap. */
+#define SMALL_NOMINAL	   1460.0
+#define SMALL_HEADER	   40.0
+#define SMALL_GAP_NS	   10000000
+
+/* p that is told may be that much below the one that the holes give. */
+#define AUDIT_TOLERANCE	   0.7
+/* The share of packets lost at random beyond which no one is believed. */
+#define RANDOM_MAX	   0.3
+#define RANDOM_WEIGHT	   0.002
+
+#define EASE		   0.95
+
+struct received {
+	double rate;
+	tfrc_time at;
+};
+
+struct tfrc_sender {
+	struct tfrc_sender_config config;
+	struct audit audit;
+	double packet_bytes;
+	tfrc_time rtt;
+	tfrc_time rtt_sample;
+	tfrc_time rtt_low;
+	double rtt_sqmean;
+	double rate;
+	double rate_equation;
+	double p;
+	double p_audited;
+	double loss_share; /* of all packets, whatever the cause; a moving mean */
+	struct received received[RECEIVED_MAX]; /* empty: infinity */
+	unsigned int received_count;
+	bool any_feedback;
+	bool eased; /* UDDJ_EASE: slow start is over */
+	bool congested;
+	bool data_limited;
+	bool fin_acked;
+	tfrc_time last_doubled;
+	uint32_t loss_events;
+	uint64_t feedback_number;
+
+	tfrc_time slot; /* when the newest packet was to leave */
+	double slot_bytes; /* its size; 0: none has left */
+	tfrc_time nofeedback_at;
+	bool idle; /* nothing was sent since the timer was set */
+
+	uint64_t payload_sent;
+	uint64_t feedbacks;
+	uint64_t refused;
+	uint64_t expirations;
+};
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static double seconds(tfrc_time t)
+{
+	return (double)t / NS_PER_S;
+}
+
+static tfrc_time nanoseconds(double s)
+{
+	return s < 1e9 ? (tfrc_time)(s * NS_PER_S) : (tfrc_time)1e18;
+}
+
+struct tfrc_sender *tfrc_sender_new(const struct tfrc_sender_config *config, tfrc_time now)
+{
+	struct tfrc_sender *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->config = *config;
+	if (audit_init(&s->audit, s->config.key, config->small_packets)) {
+		free(s);
+		return NULL;
+	}
+	s->packet_bytes = config->packet_bytes ? config->packet_bytes : PACKET_DEFAULT;
+	if (!s->config.burst_ns)
+		s->config.burst_ns = BURST_DEFAULT_NS;
+	s->rate = s->packet_bytes; /* 4.2: a packet a second */
+	s->slot = now;
+	s->nofeedback_at = now + NOFEEDBACK_FIRST_NS;
+	s->idle = true;
+	return s;
+}
+
+void tfrc_sender_free(struct tfrc_sender *s)
+{
+	if (!s)
+		return;
+	audit_free(&s->audit);
+	free(s);
+}
+
+/* --- the rate ----------------------------------------------------------------- */
+
+static double least_rate(const struct tfrc_sender *s)
+{
+	return s->packet_bytes / T_MBI_S;
+}
+
+/* W_init / R; 0 before there is an R. */
+static double initial_rate(const struct tfrc_sender *s)
+{
+	double window = smaller(4 * s->packet_bytes, larger(2 * s->packet_bytes, INITIAL_BYTES));
+
+	return s->rtt ? window / seconds(s->rtt) : 0;
+}
+
+/* RFC 4828, 4.2: as much as a TCP of large packets, headers included. */
+static double equation(const struct tfrc_sender *s)
+{
+	if (!s->config.small_packets)
+		return tfrc_equation(s->packet_bytes, seconds(s->rtt), s->p);
+	return tfrc_equation(SMALL_NOMINAL, seconds(s->rtt), s->p) * s->packet_bytes /
+	       (s->packet_bytes + SMALL_HEADER);
+}
+
+static double received_max(const struct tfrc_sender *s)
+{
+	double most = 0;
+
+	if (!s->received_count)
+		return INFINITY;
+	for (unsigned int i = 0; i < s->received_count; i++)
+		most = larger(most, s->received[i].rate);
+	return most;
+}
+
+static void received_only(struct tfrc_sender *s, tfrc_time now, double rate)
+{
+	s->received[0] = (struct received){ .rate = rate, .at = now };
+	s->received_count = 1;
+}
+
+/* "Update X_recv_set" */
+static void received_update(struct tfrc_sender *s, tfrc_time now, double rate)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < s->received_count; i++)
+		if (now - s->received[i].at <= 2 * s->rtt)
+			s->received[kept++] = s->received[i];
+	if (kept == RECEIVED_MAX) {
+		memmove(s->received, s->received + 1, (RECEIVED_MAX - 1) * sizeof(s->received[0]));
+		kept--;
+	}
+	s->received[kept++] = (struct received){ .rate = rate, .at = now };
+	s->received_count = kept;
+}
+
+/* "Maximize X_recv_set" */
+static void received_maximize(struct tfrc_sender *s, tfrc_time now, double rate)
+{
+	received_only(s, now, s->received_count ? larger(rate, received_max(s)) : rate);
+}
+
+static void received_halve(struct tfrc_sender *s)
+{
+	for (unsigned int i = 0; i < s->received_count; i++)
+		s->received[i].rate /= 2;
+}
+
+static void rate_set(struct tfrc_sender *s, double rate)
+{
+	s->rate = larger(rate, least_rate(s));
+}
+
+/* 4.3, step 4: the equation's rate, or slow start's. */
+static void rate_update(struct tfrc_sender *s, tfrc_time now, double limit)
+{
+	if (s->p > 0) {
+		rate_set(s, smaller(s->rate_equation, limit));
+	} else if (now - s->last_doubled >= s->rtt) {
+		rate_set(s, larger(smaller(2 * s->rate, limit), initial_rate(s)));
+		s->last_doubled = now;
+	}
+}
+
+/*
+ * UDDJ_EASE. A congested round trip: below what arrives, so that the queue
+ * drains. After the first of them slow start is over: the rate grows by a packet
+ * a round trip, up to what the equation allows.
+ */
+static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received, double limit)
+{
+	double ceiling = s->p > 0 ? smaller(s->rate_equation, limit) : limit;
+
+	if (s->congested) {
+		s->eased = true;
+		s->last_doubled = now;
+		if (received > 0)
+			ceiling = smaller(ceiling, EASE * received);
+	} else if (!s->eased) {
+		rate_update(s, now, limit);
+		return;
+	} else if (now - s->last_doubled >= s->rtt) {
+		s->last_doubled = now;
+		rate_set(s, smaller(s->rate + s->packet_bytes / seconds(s->rtt), ceiling));
+	}
+	rate_set(s, smaller(s->rate, ceiling));
+}
+
+/* --- sending -------------------------------------------------------------------- */
+
+/* 4.5: X_inst; slower while the queue is longer than it has been. */
+static double sending_rate(const struct tfrc_sender *s)
+{
+	double rate = s->rate;
+
+	if (s->config.damping && s->rtt_sample > 0)
+		rate = larger(rate * s->rtt_sqmean / sqrt((double)s->rtt_sample), least_rate(s));
+	if (s->config.max_rate > 0)
+		rate = smaller(rate, s->config.max_rate);
+	return rate;
+}
+
+static tfrc_time packet_gap(const struct tfrc_sender *s, double bytes)
+{
+	tfrc_time gap = nanoseconds(bytes / sending_rate(s));
+
+	return s->config.small_packets && gap < SMALL_GAP_NS ? SMALL_GAP_NS : gap;
+}
+
+static tfrc_time nofeedback_time(const struct tfrc_sender *s)
+{
+	tfrc_time two_packets = nanoseconds(2 * s->packet_bytes / s->rate);
+
+	return 4 * s->rtt > two_packets ? 4 * s->rtt : two_packets;
+}
+
+static void nofeedback_restart(struct tfrc_sender *s, tfrc_time now)
+{
+	s->nofeedback_at = now + (s->rtt ? nofeedback_time(s) : NOFEEDBACK_FIRST_NS);
+	s->idle = true;
+}
+
+/* t_i + t_ipi of 8.3, with the rate of now: what was slow need not stay so. */
+tfrc_time tfrc_sender_next_send(const struct tfrc_sender *s)
+{
+	return s->slot_bytes > 0 ? s->slot + packet_gap(s, s->slot_bytes) : s->slot;
+}
+
+tfrc_time tfrc_sender_next_timer(const struct tfrc_sender *s)
+{
+	return s->nofeedback_at;
+}
+
+/* 8.3: what was not sent in time is credit, for a burst of so long at most. */
+static void schedule(struct tfrc_sender *s, tfrc_time now, double bytes)
+{
+	tfrc_time credit = s->config.burst_ns;
+
+	if (s->rtt && credit > s->rtt)
+		credit = s->rtt;
+	s->slot = tfrc_sender_next_send(s);
+	if (s->slot < now - credit)
+		s->slot = now - credit;
+	s->slot_bytes = bytes;
+}
+
+static uint32_t microseconds(tfrc_time t)
+{
+	return t / 1000 < UINT32_MAX ? (uint32_t)(t / 1000) : UINT32_MAX;
+}
+
+int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now, size_t payload_bytes, bool more,
+		       bool fin, uint8_t header[TFRC_DATA_HEADER_BYTES])
+{
+	struct wire_data data = {
+		.flags = (uint8_t)(s->config.discrimination << WIRE_DATA_DISCRIMINATE_SHIFT |
+				   s->config.uddj_law << WIRE_DATA_LAW_SHIFT |
+				   (s->config.small_packets ? WIRE_DATA_SMALL : 0) |
+				   (fin ? WIRE_DATA_FIN : 0)),
+		.connection_id = s->config.connection_id,
+		.seq = s->audit.next_seq,
+		.send_time_ns = (uint64_t)now,
+		.acked_edge = s->audit.edge,
+		.nonce = nonce_of(s->config.key, s->audit.next_seq),
+		.rtt_us = microseconds(s->rtt),
+		.rtt_sample_us = microseconds(s->rtt_sample),
+	};
+	size_t bytes = payload_bytes + TFRC_DATA_HEADER_BYTES;
+
+	if (now < 0 || now >= WIRE_TIME_MAX || payload_bytes > TFRC_PACKET_MAX_BYTES ||
+	    bytes > TFRC_PACKET_MAX_BYTES)
+		return TFRC_E_FORMAT;
+	s->packet_bytes = s->audit.next_seq ? 0.9 * s->packet_bytes + 0.1 * (double)bytes :
+					      (double)bytes;
+	schedule(s, now, (double)bytes);
+	if (audit_sent(&s->audit, now, bytes, more && tfrc_sender_next_send(s) > now))
+		return TFRC_E_NOMEM;
+	s->payload_sent += payload_bytes;
+	s->idle = false;
+	wire_put_data(header, &data);
+	return 0;
+}
+
+/* --- feedback ------------------------------------------------------------------- */
+
+static void take_rtt(struct tfrc_sender *s, tfrc_time now, const struct wire_feedback *fb)
+{
+	tfrc_time whole = now - audit_sent_at(&s->audit, fb->echo_seq);
+	tfrc_time sample = whole - (tfrc_time)fb->delay_ns;
+
+	/* who claims to have waited longer than the whole round trip is not believed */
+	if (sample < RTT_MIN_NS)
+		sample = whole > RTT_MIN_NS ? whole : RTT_MIN_NS;
+	s->rtt_sample = sample;
+	if (!s->rtt_low || sample < s->rtt_low)
+		s->rtt_low = sample;
+	if (!s->rtt) {
+		s->rtt = sample;
+		s->rtt_sqmean = sqrt((double)sample);
+		return;
+	}
+	s->rtt = (tfrc_time)(RTT_WEIGHT * (double)s->rtt + (1 - RTT_WEIGHT) * (double)sample);
+	s->rtt_sqmean = RTT_SQMEAN_WEIGHT * s->rtt_sqmean +
+			(1 - RTT_SQMEAN_WEIGHT) * sqrt((double)sample);
+}
+
+/* A moving mean of how many packets are lost, by packets. */
+static void take_losses(struct tfrc_sender *s, uint64_t lost, uint64_t packets)
+{
+	double keep = pow(1 - RANDOM_WEIGHT, (double)packets);
+
+	if (packets)
+		s->loss_share = keep * s->loss_share +
+				(1 - keep) * (double)lost / (double)packets;
+}
+
+/* 6.3.1 at the sender: so that its first interval is like the receiver's. */
+static void seed_audit(struct tfrc_sender *s)
+{
+	double most = received_max(s);
+
+	if (s->audit.history.events == 1 && s->rtt && most > 0 && isfinite(most))
+		history_seed(&s->audit.history,
+			     1 / tfrc_equation_inverse(s->packet_bytes, seconds(s->rtt), most));
+}
+
+/* p as told, unless the holes told say more. */
+static double believed_p(struct tfrc_sender *s, const struct wire_feedback *fb)
+{
+	double p = wire_fraction_value(fb->p);
+
+	s->p_audited = history_rate(&s->audit.history);
+	if (p < AUDIT_TOLERANCE * s->p_audited)
+		p = s->p_audited;
+	if (s->config.discrimination != TFRC_LOSS_TFRC && s->loss_share > RANDOM_MAX)
+		p = larger(p, s->loss_share);
+	return p;
+}
+
+static double believed_rate(const struct tfrc_sender *s, const struct wire_feedback *fb)
+{
+	double rate = wire_rate_value(fb->x_recv), most = audit_rate_max(&s->audit);
+
+	return most > 0 ? smaller(rate, most) : rate;
+}
+
+/* 4.3, step 4: the limit from what has been received. */
+static double received_limit(struct tfrc_sender *s, tfrc_time now, double rate, bool new_loss)
+{
+	if (!s->data_limited) {
+		received_update(s, now, rate);
+		return 2 * received_max(s);
+	}
+	if (!new_loss) {
+		received_maximize(s, now, rate);
+		return 2 * received_max(s);
+	}
+	received_halve(s);
+	received_maximize(s, now, DATA_LIMITED_LOSS * rate);
+	return received_max(s);
+}
+
+/* 4.2: the first feedback gives the first round trip time, and the initial rate. */
+static void first_feedback(struct tfrc_sender *s, tfrc_time now)
+{
+	s->any_feedback = true;
+	s->last_doubled = now;
+	rate_set(s, initial_rate(s));
+}
+
+static bool eases(const struct tfrc_sender *s)
+{
+	return s->config.discrimination == TFRC_LOSS_UDDJ && s->config.uddj_law == TFRC_UDDJ_EASE;
+}
+
+static void later_feedback(struct tfrc_sender *s, tfrc_time now, const struct wire_feedback *fb)
+{
+	double p_before = s->p, rate = believed_rate(s, fb), limit;
+	bool new_loss;
+
+	s->p = believed_p(s, fb);
+	new_loss = fb->loss_events != s->loss_events || s->p > p_before;
+	limit = received_limit(s, now, rate, new_loss);
+	if (s->p > 0 && s->audit.history.events == 1)
+		seed_audit(s);
+	s->rate_equation = s->p > 0 ? equation(s) : 0;
+	if (eases(s))
+		rate_ease(s, now, rate, limit);
+	else
+		rate_update(s, now, limit);
+}
+
+static int check_feedback(const struct tfrc_sender *s, const void *packet, size_t bytes,
+			  struct wire_feedback *fb)
+{
+	int error = wire_get_feedback(packet, bytes, fb);
+
+	if (error)
+		return error;
+	if (fb->connection_id != s->config.connection_id)
+		return TFRC_E_STRANGER;
+	if (fb->number <= s->feedback_number)
+		return TFRC_E_STALE;
+	return audit_check(&s->audit, fb);
+}
+
+int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now, const void *packet, size_t bytes)
+{
+	uint64_t lost = s->audit.lost_congestion + s->audit.random_counted, edge = s->audit.edge;
+	struct wire_feedback fb;
+	int error = check_feedback(s, packet, bytes, &fb);
+
+	if (error) {
+		s->refused++;
+		return error;
+	}
+	s->feedbacks++;
+	s->feedback_number = fb.number;
+	s->data_limited = audit_data_limited(&s->audit, &fb);
+	s->congested = fb.flags & WIRE_FEEDBACK_CONGESTED;
+	s->fin_acked = s->fin_acked || fb.flags & WIRE_FEEDBACK_FIN;
+	take_rtt(s, now, &fb);
+	audit_take(&s->audit, &fb, s->rtt);
+	take_losses(s, s->audit.lost_congestion + s->audit.random_counted - lost,
+		    s->audit.edge - edge);
+	if (s->any_feedback)
+		later_feedback(s, now, &fb);
+	else
+		first_feedback(s, now);
+	s->loss_events = fb.loss_events;
+	nofeedback_restart(s, now);
+	return 0;
+}
+
+/* --- silence -------------------------------------------------------------------- */
+
+/* "Update_Limits", 4.4 */
+static void update_limits(struct tfrc_sender *s, tfrc_time now, double limit)
+{
+	limit = larger(limit, least_rate(s));
+	received_only(s, now, limit / 2);
+	s->rate_equation = equation(s);
+	rate_set(s, smaller(s->rate_equation, limit));
+}
+
+static bool has_spare_rate(const struct tfrc_sender *s)
+{
+	double recover = initial_rate(s);
+
+	if (s->p > 0)
+		return received_max(s) < recover;
+	return s->rate < 2 * recover;
+}
+
+void tfrc_sender_timer(struct tfrc_sender *s, tfrc_time now)
+{
+	double received = received_max(s);
+
+	if (now < s->nofeedback_at)
+		return;
+	s->expirations++;
+	if (s->idle && (!s->any_feedback || has_spare_rate(s)))
+		; /* nothing was sent that could have been answered */
+	else if (!(s->p > 0))
+		rate_set(s, s->rate / 2);
+	else if (s->rate_equation > 2 * received)
+		update_limits(s, now, received);
+	else
+		update_limits(s, now, s->rate_equation / 2);
+	nofeedback_restart(s, now);
+}
+
+void tfrc_sender_get_info(const struct tfrc_sender *s, struct tfrc_sender_info *info)
+{
+	double received = received_max(s);
+	uint64_t headers = s->audit.arrived_packets * TFRC_DATA_HEADER_BYTES;
+
+	*info = (struct tfrc_sender_info){
+		.rate = s->rate,
+		.rate_equation = s->rate_equation,
+		.rate_received = isfinite(received) ? received : 0,
+		.loss_event_rate = s->p,
+		.loss_event_rate_audited = s->p_audited,
+		.rtt_ns = s->rtt,
+		.rtt_sample_ns = s->rtt_sample,
+		.rtt_min_ns = s->rtt_low,
+		.packets_sent = s->audit.next_seq,
+		.bytes_sent = s->payload_sent + s->audit.next_seq * TFRC_DATA_HEADER_BYTES,
+		.payload_sent = s->payload_sent,
+		.payload_arrived = s->audit.arrived_bytes > headers ?
+					   s->audit.arrived_bytes - headers :
+					   0,
+		.packets_lost_congestion = s->audit.lost_congestion,
+		.packets_lost_random = s->audit.lost_random,
+		.feedbacks = s->feedbacks,
+		.feedbacks_refused = s->refused,
+		.nofeedback_expirations = s->expirations,
+		.congested = s->congested,
+		.slow_start = !(s->p > 0) && !s->eased,
+		.data_limited = s->data_limited,
+		.fin_acked = s->fin_acked,
+	};
+}
+
+const char *tfrc_error_text(int error)
+{
+	switch (error) {
+	case TFRC_E_FORMAT:
+		return "not a packet of this protocol version";
+	case TFRC_E_STRANGER:
+		return "of another connection";
+	case TFRC_E_STALE:
+		return "old or repeated";
+	case TFRC_E_FORGED:
+		return "claims what cannot be";
+	case TFRC_E_NOMEM:
+		return "out of memory";
+	default:
+		return "no error";
+	}
+}
