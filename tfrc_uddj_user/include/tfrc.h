@@ -107,7 +107,7 @@ TFRC_API void tfrc_sender_free(struct tfrc_sender *sender);
 /* When the next packet may leave; it may be in the past. */
 TFRC_API tfrc_time tfrc_sender_next_send(const struct tfrc_sender *sender);
 
-/* When tfrc_sender_timer() wants to be called. */
+/* When tfrc_sender_timer() wants to be called; TFRC_NEVER: not before a packet is sent. */
 TFRC_API tfrc_time tfrc_sender_next_timer(const struct tfrc_sender *sender);
 
 /* RFC 5348, 4.4: the no-feedback timer, if it is due. */

@@ -339,6 +339,8 @@ int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now, size_t payload_byte
 	if (audit_sent(&s->audit, now, bytes, more && tfrc_sender_next_send(s) > now))
 		return TFRC_E_NOMEM;
 	s->payload_sent += payload_bytes;
+	if (s->nofeedback_at == TFRC_NEVER)
+		nofeedback_restart(s, now);
 	s->idle = false;
 	wire_put_data(header, &data);
 	return 0;
@@ -521,10 +523,13 @@ void tfrc_sender_timer(struct tfrc_sender *s, tfrc_time now)
 
 	if (now < s->nofeedback_at)
 		return;
+	if (s->idle && (!s->any_feedback || has_spare_rate(s))) {
+		/* nothing was sent that could be answered: wait until something is */
+		s->nofeedback_at = TFRC_NEVER;
+		return;
+	}
 	s->expirations++;
-	if (s->idle && (!s->any_feedback || has_spare_rate(s)))
-		; /* nothing was sent that could have been answered */
-	else if (!(s->p > 0))
+	if (!(s->p > 0))
 		rate_set(s, s->rate / 2);
 	else if (s->rate_equation > 2 * received)
 		update_limits(s, now, received);

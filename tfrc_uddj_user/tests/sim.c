@@ -226,9 +226,11 @@ static tfrc_time at_least_now(const struct world *w, tfrc_time at)
 
 static void plan_timer(struct world *w, unsigned int i)
 {
-	push(w, (struct event){ .at = at_least_now(
-					w, tfrc_sender_next_timer(w->sim->flow[i].sender)),
-				.kind = TIMER, .flow = i, .token = ++w->timer_token[i] });
+	tfrc_time at = tfrc_sender_next_timer(w->sim->flow[i].sender);
+
+	if (at != TFRC_NEVER)
+		push(w, (struct event){ .at = at_least_now(w, at), .kind = TIMER, .flow = i,
+					.token = ++w->timer_token[i] });
 }
 
 static tfrc_time data_at(struct world *w, unsigned int i)

@@ -162,10 +162,12 @@ static void test_idle(void)
 	send_packets(&pair, 1, true);
 	feed(&pair, 0, 0);
 	rate = pair.info.rate;
-	for (unsigned int i = 0; i < 10; i++) {
-		pair.now = tfrc_sender_next_timer(pair.sender);
-		tfrc_sender_timer(pair.sender, pair.now);
-	}
+	pair.now = tfrc_sender_next_timer(pair.sender);
+	tfrc_sender_timer(pair.sender, pair.now);
+	EXPECT(tfrc_sender_next_timer(pair.sender) == TFRC_NEVER, "it wakes up for nothing");
+	pair.now += 3600 * SIM_SECOND;
+	send_packets(&pair, 1, true);
+	EXPECT(tfrc_sender_next_timer(pair.sender) == pair.now + 4 * RTT, "no timer");
 	tfrc_sender_get_info(pair.sender, &pair.info);
 	EXPECT_NEAR(pair.info.rate, rate, 1e-9);
 	tfrc_sender_free(pair.sender);

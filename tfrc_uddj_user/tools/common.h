@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What both tools share: option values, one-line errors, signals, sockets, JSON. */
+#ifndef TFRC_TOOLS_COMMON_H
+#define TFRC_TOOLS_COMMON_H
+
+#include "clock.h"
+
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+
+enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_BAD_OPTIONS = 2 };
+
+/* The first of SIGTERM and SIGINT that arrived; 0 while none has. */
+extern volatile sig_atomic_t stop_signal;
+
+void stop_signals_catch(void);
+
+/* Print "PROGRAM: message" on stderr; fail() then exits with 1, bad_options() with 2. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void bad_options(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What getopt_long() returned as ':' or '?'. */
+_Noreturn void bad_getopt(int code, char **argv);
+
+/* Values of options; each exits with 2 and says what it takes if TEXT is not valid. */
+tfrc_time option_seconds(const char *option, const char *text);
+double option_rate(const char *option, const char *text); /* bit/s: 500k, 4M, 1.5G */
+uint64_t option_number(const char *option, const char *text, uint64_t min, uint64_t max);
+/* The place of TEXT in NAMES, which ends with NULL. */
+int option_choice(const char *option, const char *text, const char *const *names);
+
+/* 0: any family; else AF_INET or AF_INET6. Exits if there is no such address. */
+struct addrinfo *resolve(const char *host, const char *port, int family, bool to_bind);
+
+/* Open PATH for writing, "-" being standard output; exits if it cannot. */
+FILE *open_output(const char *path);
+
+/* Flush and close; exits if not everything could be written. */
+void close_output(FILE *file, const char *path);
+
+void json_text(FILE *out, const char *text);
+
+/* Seconds, or null for a negative time. */
+void json_time(FILE *out, const char *key, tfrc_time time);
+
+/* Fill BYTES at OUT from the kernel's generator. */
+void random_bytes(void *out, size_t bytes);
+
+/* Room for bursts in the kernel; what it refuses is not needed that much. */
+void socket_buffers(int fd, int bytes);
+
+#endif

@@ -1,0 +1,683 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * tfrc-send - stream a file, standard input or made-up media over UDP, at the
+ * rate that TFRC allows.
+ *
+ * One loop: send what is due in one system call, then sleep in ppoll() until
+ * the next packet, the no-feedback timer, the next line of output, feedback or
+ * data, whichever comes first.
+ */
+#include "common.h"
+#include "source.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BATCH		 64
+#define PAYLOAD_MAX	 (TFRC_PACKET_MAX_BYTES - TFRC_DATA_HEADER_BYTES)
+#define PAYLOAD_DEFAULT	 1400
+#define SOCKET_BYTES	 (4 << 20)
+/* Packets closer than this leave together: no timer is finer. */
+#define NAP_NS		 250000
+#define FIN_TRIES	 8
+#define FIN_WAIT_NS	 (NS_PER_S / 2)
+
+static const char *const algorithms[] = { "tfrc", "uddj", "wireless", NULL };
+static const char *const laws[] = { "ease", "mark", "classify", NULL };
+
+struct options {
+	const char *host, *port, *name, *json, *samples, *rate_file;
+	int family;
+	uint16_t source_port;
+	size_t payload_bytes;
+	struct source source;
+	const char *file;
+	tfrc_time start_at, duration, interval, samples_from;
+	bool quiet;
+	struct tfrc_sender_config config;
+};
+
+/* What the last line of output was about. */
+struct mark {
+	tfrc_time at;
+	struct tfrc_sender_info info;
+};
+
+struct run {
+	const struct options *options;
+	struct source source;
+	struct tfrc_sender *sender;
+	int fd;
+	tfrc_time start, end;	/* END: TFRC_NEVER without a time limit */
+	tfrc_time next_output, next_sample;
+	struct mark last;
+	FILE *samples;
+	bool ending;	/* no more data: the end is told */
+	unsigned int fin_tries;
+	tfrc_time fin_at;
+	uint64_t send_errors;
+	uint8_t (*packets)[TFRC_PACKET_MAX_BYTES];
+	char error[256];
+};
+
+static const char usage[] =
+	"usage: tfrc-send [options] HOST PORT\n"
+	"\n"
+	"Send standard input, or what one of these says, to a tfrc-recv:\n"
+	"  --file PATH          a file\n"
+	"  --endless            data without end, as fast as allowed\n"
+	"  --cbr RATE           a constant rate, if it is allowed\n"
+	"  --vbr RATE           frames like video's, of this mean rate\n"
+	"\n"
+	"  --algorithm NAME     tfrc (default), uddj, or wireless (testbeds only)\n"
+	"  --law NAME           uddj: ease (default), mark or classify\n"
+	"  --max-rate RATE      never faster, headers included\n"
+	"  --payload-bytes N    data in a packet (default 1400; at most 65455)\n"
+	"  --bytes N            stop after so many bytes of data\n"
+	"  --duration S         stop after so many seconds\n"
+	"  --damping            RFC 5348, 4.5: less oscillation\n"
+	"  --small-packets      RFC 4828: for small packets, at most one in 10 ms\n"
+	"  -4, -6               IPv4 or IPv6 only\n"
+	"  --source-port N      local port (default: any)\n"
+	"\n"
+	"  --interval S         seconds from line to line (default 1; 0: none)\n"
+	"  --quiet              no lines\n"
+	"  --json PATH          results as a JSON object; - is standard output\n"
+	"  --rate-file PATH     keep the allowed rate there, bit/s, for an encoder\n"
+	"  --name NAME          what results call this flow\n"
+	"  --start-at-s T       CLOCK_MONOTONIC time to start at\n"
+	"  --samples PATH       a time series (CSV) at each interval ...\n"
+	"  --samples-from-s T   ... counted from this CLOCK_MONOTONIC time\n"
+	"\n"
+	"RATE is in bit/s: 500k, 4M, 1.5G. SIGINT and SIGTERM end the stream in order.\n";
+
+enum option_code {
+	OPT_FILE = 256, OPT_ENDLESS, OPT_CBR, OPT_VBR, OPT_ALGORITHM, OPT_LAW, OPT_MAX_RATE,
+	OPT_PAYLOAD, OPT_BYTES, OPT_DURATION, OPT_DAMPING, OPT_SMALL, OPT_SOURCE_PORT,
+	OPT_INTERVAL, OPT_QUIET, OPT_JSON, OPT_RATE_FILE, OPT_NAME, OPT_START, OPT_SAMPLES,
+	OPT_SAMPLES_FROM, OPT_HELP,
+};
+
+static const struct option long_options[] = {
+	{ "file", required_argument, NULL, OPT_FILE },
+	{ "endless", no_argument, NULL, OPT_ENDLESS },
+	{ "cbr", required_argument, NULL, OPT_CBR },
+	{ "vbr", required_argument, NULL, OPT_VBR },
+	{ "algorithm", required_argument, NULL, OPT_ALGORITHM },
+	{ "law", required_argument, NULL, OPT_LAW },
+	{ "max-rate", required_argument, NULL, OPT_MAX_RATE },
+	{ "payload-bytes", required_argument, NULL, OPT_PAYLOAD },
+	{ "bytes", required_argument, NULL, OPT_BYTES },
+	{ "duration", required_argument, NULL, OPT_DURATION },
+	{ "damping", no_argument, NULL, OPT_DAMPING },
+	{ "small-packets", no_argument, NULL, OPT_SMALL },
+	{ "source-port", required_argument, NULL, OPT_SOURCE_PORT },
+	{ "interval", required_argument, NULL, OPT_INTERVAL },
+	{ "quiet", no_argument, NULL, OPT_QUIET },
+	{ "json", required_argument, NULL, OPT_JSON },
+	{ "rate-file", required_argument, NULL, OPT_RATE_FILE },
+	{ "name", required_argument, NULL, OPT_NAME },
+	{ "start-at-s", required_argument, NULL, OPT_START },
+	{ "samples", required_argument, NULL, OPT_SAMPLES },
+	{ "samples-from-s", required_argument, NULL, OPT_SAMPLES_FROM },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void set_source(struct source *source, enum source_kind kind, double bits_per_s)
+{
+	source->kind = kind;
+	source->rate = bits_per_s / 8;
+}
+
+static void take_data_option(struct options *o, int code)
+{
+	switch (code) {
+	case OPT_FILE:
+		o->file = optarg;
+		set_source(&o->source, SOURCE_FD, 0);
+		break;
+	case OPT_ENDLESS:
+		set_source(&o->source, SOURCE_ENDLESS, 0);
+		break;
+	case OPT_CBR:
+		set_source(&o->source, SOURCE_CBR, option_rate("--cbr", optarg));
+		break;
+	case OPT_VBR:
+		set_source(&o->source, SOURCE_VBR, option_rate("--vbr", optarg));
+		break;
+	case OPT_BYTES:
+		o->source.limit = option_number("--bytes", optarg, 1, INT64_MAX);
+		break;
+	case OPT_PAYLOAD:
+		o->payload_bytes = option_number("--payload-bytes", optarg, 1, PAYLOAD_MAX);
+		break;
+	default:
+		break;
+	}
+}
+
+static void take_output_option(struct options *o, int code)
+{
+	switch (code) {
+	case OPT_INTERVAL:
+		o->interval = option_seconds("--interval", optarg);
+		break;
+	case OPT_QUIET:
+		o->quiet = true;
+		break;
+	case OPT_JSON:
+		o->json = optarg;
+		break;
+	case OPT_RATE_FILE:
+		o->rate_file = optarg;
+		break;
+	case OPT_NAME:
+		o->name = optarg;
+		break;
+	case OPT_SAMPLES:
+		o->samples = optarg;
+		break;
+	case OPT_SAMPLES_FROM:
+		o->samples_from = option_seconds("--samples-from-s", optarg);
+		break;
+	default:
+		break;
+	}
+}
+
+static void take_option(struct options *o, int code)
+{
+	switch (code) {
+	case OPT_ALGORITHM:
+		o->config.discrimination = (enum tfrc_discrimination)option_choice(
+			"--algorithm", optarg, algorithms);
+		break;
+	case OPT_LAW:
+		o->config.uddj_law = (enum tfrc_uddj_law)option_choice("--law", optarg, laws);
+		break;
+	case OPT_MAX_RATE:
+		o->config.max_rate = option_rate("--max-rate", optarg) / 8;
+		break;
+	case OPT_DAMPING:
+		o->config.damping = true;
+		break;
+	case OPT_SMALL:
+		o->config.small_packets = true;
+		break;
+	case OPT_DURATION:
+		o->duration = option_seconds("--duration", optarg);
+		break;
+	case OPT_START:
+		o->start_at = option_seconds("--start-at-s", optarg);
+		break;
+	case OPT_SOURCE_PORT:
+		o->source_port = (uint16_t)option_number("--source-port", optarg, 1, 65535);
+		break;
+	case '4':
+		o->family = AF_INET;
+		break;
+	case '6':
+		o->family = AF_INET6;
+		break;
+	default:
+		take_data_option(o, code);
+		take_output_option(o, code);
+	}
+}
+
+static void read_options(struct options *o, int argc, char **argv)
+{
+	int code;
+
+	while ((code = getopt_long(argc, argv, ":46", long_options, NULL)) != -1) {
+		if (code == ':' || code == '?')
+			bad_getopt(code, argv);
+		if (code == OPT_HELP) {
+			fputs(usage, stdout);
+			exit(EXIT_DONE);
+		}
+		take_option(o, code);
+	}
+	if (argc - optind != 2)
+		bad_options("give a host and a port; see --help");
+	o->host = argv[optind];
+	o->port = argv[optind + 1];
+	if (o->source.kind == SOURCE_ENDLESS && !o->duration && !o->source.limit)
+		complain("no --duration and no --bytes: this goes on until it is interrupted");
+}
+
+/* --- the socket ----------------------------------------------------------------- */
+
+static int bind_port(int fd, int family, uint16_t port)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+
+	if (!port)
+		return 0;
+	return family == AF_INET ? bind(fd, (struct sockaddr *)&v4, sizeof(v4)) :
+				   bind(fd, (struct sockaddr *)&v6, sizeof(v6));
+}
+
+static int open_socket(const struct options *o)
+{
+	struct addrinfo *found = resolve(o->host, o->port, o->family, false);
+	int fd = -1;
+
+	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
+		fd = socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd >= 0 && (bind_port(fd, at->ai_family, o->source_port) ||
+				connect(fd, at->ai_addr, at->ai_addrlen))) {
+			int error = errno;
+
+			close(fd);
+			errno = error;
+			fd = -1;
+		}
+	}
+	freeaddrinfo(found);
+	if (fd < 0)
+		fail("cannot reach %s port %s: %s", o->host, o->port, strerror(errno));
+	socket_buffers(fd, SOCKET_BYTES);
+	return fd;
+}
+
+static uint16_t local_port(int fd)
+{
+	struct sockaddr_in6 address; /* the port is where IPv4's is */
+	socklen_t length = sizeof(address);
+
+	return getsockname(fd, (struct sockaddr *)&address, &length) ? 0 :
+								       ntohs(address.sin6_port);
+}
+
+/* --- output --------------------------------------------------------------------- */
+
+static double mbps(double bytes, tfrc_time in)
+{
+	return in > 0 ? bytes * 8e-6 / ((double)in * 1e-9) : 0;
+}
+
+static void print_line(struct run *run, tfrc_time now, const struct tfrc_sender_info *info)
+{
+	const struct tfrc_sender_info *last = &run->last.info;
+	uint64_t congestion = info->packets_lost_congestion - last->packets_lost_congestion;
+	uint64_t at_random = info->packets_lost_random - last->packets_lost_random;
+
+	printf("%8.2f-%-8.2f s  sent %9.3f  arrived %9.3f  allowed %9.3f Mbit/s  p %.6f  RTT %8.3f ms"
+	       "  lost %" PRIu64 " + %" PRIu64 " random\n",
+	       (double)(run->last.at - run->start) * 1e-9, (double)(now - run->start) * 1e-9,
+	       mbps((double)(info->payload_sent - last->payload_sent), now - run->last.at),
+	       mbps((double)(info->payload_arrived - last->payload_arrived), now - run->last.at),
+	       info->rate * 8e-6, info->loss_event_rate, (double)info->rtt_ns * 1e-6, congestion,
+	       at_random);
+	fflush(stdout);
+}
+
+/* Replaced, not overwritten: who reads it never sees half of it. */
+static void write_rate(const struct run *run, const struct tfrc_sender_info *info)
+{
+	const char *path = run->options->rate_file;
+	char part[4096];
+	FILE *file;
+
+	if ((size_t)snprintf(part, sizeof(part), "%s.part", path) >= sizeof(part))
+		fail("the name of --rate-file is too long");
+	file = open_output(part);
+	fprintf(file, "%.0f\n", info->rate * 8);
+	close_output(file, part);
+	if (rename(part, path))
+		fail("cannot write '%s': %s", path, strerror(errno));
+}
+
+/* The columns of the lab's flows.csv. */
+static void write_sample(struct run *run, const struct tfrc_sender_info *info)
+{
+	const struct options *o = run->options;
+	double window = info->packets_sent ? info->rate * (double)info->rtt_ns * 1e-9 /
+						     (double)(o->payload_bytes +
+							      TFRC_DATA_HEADER_BYTES) :
+					     0;
+
+	fprintf(run->samples,
+		"%.3f,%s,%s,,%.0f,,%.3f,,%.3f,,,%" PRIu64 ",0,%" PRIu64 ",%" PRIu64
+		",%.6f,%.6f,tfrc,,,,,,\n",
+		(double)(run->next_sample - o->samples_from) * 1e-9, o->name,
+		algorithms[o->config.discrimination], window, (double)info->rtt_ns * 1e-6,
+		(double)info->rtt_min_ns * 1e-6,
+		info->packets_lost_congestion + info->packets_lost_random,
+		info->nofeedback_expirations, info->payload_arrived, info->rate_received * 8e-6,
+		info->rate * 8e-6);
+}
+
+static void output(struct run *run, tfrc_time now)
+{
+	const struct options *o = run->options;
+	struct tfrc_sender_info info;
+
+	if (now < run->next_output && now < run->next_sample)
+		return;
+	tfrc_sender_get_info(run->sender, &info);
+	for (; run->samples && run->next_sample <= now; run->next_sample += o->interval)
+		write_sample(run, &info);
+	if (now < run->next_output)
+		return;
+	if (!o->quiet)
+		print_line(run, now, &info);
+	if (o->rate_file)
+		write_rate(run, &info);
+	run->last = (struct mark){ .at = now, .info = info };
+	while (run->next_output <= now)
+		run->next_output += o->interval;
+}
+
+static void start_output(struct run *run)
+{
+	const struct options *o = run->options;
+
+	run->next_output = run->next_sample = TFRC_NEVER;
+	run->last.at = run->start;
+	if (!o->interval)
+		return;
+	if (!o->quiet || o->rate_file)
+		run->next_output = run->start + o->interval;
+	if (!o->samples)
+		return;
+	run->samples = open_output(o->samples);
+	run->next_sample = o->samples_from;
+	while (run->next_sample < run->start)
+		run->next_sample += o->interval;
+}
+
+static void write_json(const struct run *run, FILE *out, tfrc_time ended)
+{
+	const struct options *o = run->options;
+	struct tfrc_sender_info info;
+
+	tfrc_sender_get_info(run->sender, &info);
+	fputs("{\"name\":", out);
+	json_text(out, o->name);
+	fprintf(out, ",\"transport\":\"tfrc\",\"algorithm\":\"%s\",\"source_port\":%u",
+		algorithms[o->config.discrimination], local_port(run->fd));
+	json_time(out, "start_s", run->start);
+	json_time(out, "end_s", ended);
+	json_time(out, "completion_time_s",
+		  info.fin_acked && o->source.limit ? ended - run->start : -1);
+	fprintf(out, ",\"completed\":%s", info.fin_acked ? "true" : "false");
+	fprintf(out,
+		",\"bytes_acked\":%" PRIu64 ",\"bytes_sent\":%" PRIu64 ",\"segs_out\":%" PRIu64
+		",\"retransmits\":0,\"timeouts\":%" PRIu64,
+		info.payload_arrived, info.payload_sent, info.packets_sent,
+		info.nofeedback_expirations);
+	if (info.rtt_min_ns)
+		fprintf(out, ",\"min_rtt_us\":%lld,\"srtt_us\":%lld",
+			(long long)info.rtt_min_ns / 1000, (long long)info.rtt_ns / 1000);
+	else
+		fputs(",\"min_rtt_us\":null,\"srtt_us\":null", out);
+	fprintf(out,
+		",\"rate_mbps\":%.6f,\"loss_event_rate\":%.9f,\"lost_congestion\":%" PRIu64
+		",\"lost_random\":%" PRIu64 ",\"feedbacks\":%" PRIu64
+		",\"feedbacks_refused\":%" PRIu64 ",\"send_errors\":%" PRIu64 ",\"error\":",
+		info.rate * 8e-6, info.loss_event_rate, info.packets_lost_congestion,
+		info.packets_lost_random, info.feedbacks, info.feedbacks_refused,
+		run->send_errors);
+	if (run->error[0])
+		json_text(out, run->error);
+	else
+		fputs("null", out);
+	fputs("}\n", out);
+}
+
+/* --- sending ---------------------------------------------------------------------- */
+
+/* Lay out one packet; its length, or 0 if none is due. */
+static size_t make_packet(struct run *run, tfrc_time now, uint8_t *packet)
+{
+	const struct options *o = run->options;
+	size_t bytes = source_ready(&run->source, o->payload_bytes);
+	bool more;
+
+	if (!bytes || tfrc_sender_next_send(run->sender) > now)
+		return 0;
+	source_take(&run->source, packet + TFRC_DATA_HEADER_BYTES, bytes);
+	more = source_ready(&run->source, o->payload_bytes) > 0;
+	if (tfrc_sender_packet(run->sender, now, bytes, more, false, packet))
+		fail("out of memory");
+	return TFRC_DATA_HEADER_BYTES + bytes;
+}
+
+/* A datagram that the local queue refuses is as lost as any other. */
+static void send_batch(struct run *run, struct mmsghdr *batch, unsigned int count)
+{
+	unsigned int done = 0;
+
+	while (done < count) {
+		int sent = sendmmsg(run->fd, batch + done, count - done, 0);
+
+		if (sent > 0) {
+			done += (unsigned int)sent;
+		} else if (errno != EINTR) {
+			run->send_errors++;
+			done++;
+		}
+	}
+}
+
+static void send_due(struct run *run, tfrc_time now)
+{
+	struct mmsghdr batch[BATCH];
+	struct iovec where[BATCH];
+	unsigned int count = 0;
+	size_t bytes;
+
+	while (count < BATCH && (bytes = make_packet(run, now, run->packets[count]))) {
+		where[count] = (struct iovec){ .iov_base = run->packets[count], .iov_len = bytes };
+		batch[count] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &where[count],
+							      .msg_iovlen = 1 } };
+		count++;
+	}
+	send_batch(run, batch, count);
+}
+
+/* The end is a packet without data, told until the receiver says that it knows. */
+static void send_fin(struct run *run, tfrc_time now)
+{
+	struct tfrc_sender_info info;
+	uint8_t packet[TFRC_DATA_HEADER_BYTES];
+
+	if (now < run->fin_at)
+		return;
+	tfrc_sender_get_info(run->sender, &info);
+	if (tfrc_sender_packet(run->sender, now, 0, false, true, packet))
+		fail("out of memory");
+	if (send(run->fd, packet, sizeof(packet), 0) < 0)
+		run->send_errors++;
+	run->fin_tries++;
+	run->fin_at = now + (info.rtt_ns ? 4 * info.rtt_ns : FIN_WAIT_NS);
+}
+
+static void receive(struct run *run)
+{
+	uint8_t packets[16][TFRC_FEEDBACK_MAX_BYTES + 1];
+	struct mmsghdr batch[16];
+	struct iovec where[16];
+	int count;
+
+	do {
+		tfrc_time now;
+
+		for (unsigned int i = 0; i < 16; i++) {
+			where[i] = (struct iovec){ .iov_base = packets[i],
+						   .iov_len = sizeof(packets[i]) };
+			batch[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &where[i],
+								  .msg_iovlen = 1 } };
+		}
+		count = recvmmsg(run->fd, batch, 16, MSG_DONTWAIT, NULL);
+		now = clock_now();
+		for (int i = 0; i < count; i++)
+			tfrc_sender_feedback(run->sender, now, packets[i], batch[i].msg_len);
+	} while (count == 16);
+}
+
+/* --- the loop --------------------------------------------------------------------- */
+
+static tfrc_time earlier(tfrc_time a, tfrc_time b)
+{
+	return a < b ? a : b;
+}
+
+static tfrc_time wake_at(const struct run *run, tfrc_time now)
+{
+	tfrc_time at = earlier(tfrc_sender_next_timer(run->sender), run->end);
+	tfrc_time packet = source_ready_at(&run->source, now, run->options->payload_bytes);
+
+	at = earlier(at, earlier(run->next_output, run->next_sample));
+	if (run->ending)
+		return earlier(at, run->fin_at);
+	if (packet < tfrc_sender_next_send(run->sender)) {
+		packet = tfrc_sender_next_send(run->sender);
+		if (packet > now && packet < now + NAP_NS / 4)
+			packet = now + NAP_NS;
+	}
+	return earlier(at, packet);
+}
+
+/* Sleep until something is to be done; is there data to be read? */
+static bool wait_for_work(struct run *run)
+{
+	struct pollfd polled[2] = { { .fd = run->fd, .events = POLLIN },
+				    { .fd = run->source.fd, .events = POLLIN } };
+	nfds_t count = source_wants_read(&run->source) && !run->ending ? 2 : 1;
+	tfrc_time now = clock_now(), left = wake_at(run, now) - now;
+	struct timespec timeout = { 0 };
+
+	if (left > 0)
+		timeout = (struct timespec){ .tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S };
+	if (ppoll(polled, count, &timeout, NULL) <= 0)
+		return false;
+	if (polled[0].revents)
+		receive(run);
+	return polled[1].revents != 0;
+}
+
+static bool is_over(struct run *run, tfrc_time now)
+{
+	struct tfrc_sender_info info;
+
+	if (!run->ending && (stop_signal || now >= run->end || source_ended(&run->source))) {
+		run->ending = true;
+		run->end = TFRC_NEVER;
+		run->fin_at = now;
+	}
+	if (!run->ending)
+		return false;
+	tfrc_sender_get_info(run->sender, &info);
+	return info.fin_acked || (run->fin_tries >= FIN_TRIES && now >= run->fin_at);
+}
+
+static void stream(struct run *run)
+{
+	bool readable = false;
+	tfrc_time now = clock_now();
+
+	while (!is_over(run, now)) {
+		if (source_update(&run->source, now, readable)) {
+			snprintf(run->error, sizeof(run->error), "cannot read the data: %s",
+				 strerror(errno));
+			run->source.eof = true;
+		}
+		tfrc_sender_timer(run->sender, now);
+		if (run->ending)
+			send_fin(run, now);
+		else
+			send_due(run, now);
+		output(run, now);
+		readable = wait_for_work(run);
+		now = clock_now();
+	}
+}
+
+static int open_data(const struct options *o)
+{
+	int fd = STDIN_FILENO;
+
+	if (o->source.kind != SOURCE_FD)
+		return -1;
+	if (o->file)
+		fd = open(o->file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		bad_options("cannot read '%s': %s", o->file, strerror(errno));
+	return fd;
+}
+
+static void finish(struct run *run)
+{
+	const struct options *o = run->options;
+	tfrc_time ended = clock_now();
+	struct tfrc_sender_info info;
+	FILE *out;
+
+	tfrc_sender_get_info(run->sender, &info);
+	if (!info.fin_acked && !run->error[0])
+		snprintf(run->error, sizeof(run->error), "%s",
+			 info.feedbacks ? "the receiver did not confirm the end" :
+					  "the receiver never answered");
+	if (!o->quiet)
+		printf("%8.2f-%-8.2f s  sent %9.3f  arrived %9.3f Mbit/s  in all, %" PRIu64
+		       " bytes arrived\n",
+		       0.0, (double)(ended - run->start) * 1e-9,
+		       mbps((double)info.payload_sent, ended - run->start),
+		       mbps((double)info.payload_arrived, ended - run->start),
+		       info.payload_arrived);
+	if (run->samples)
+		close_output(run->samples, o->samples);
+	if (!o->json)
+		return;
+	out = open_output(o->json);
+	write_json(run, out, ended);
+	close_output(out, o->json);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .name = "flow", .payload_bytes = PAYLOAD_DEFAULT,
+				   .interval = NS_PER_S };
+	struct run run = { .options = &options };
+
+	read_options(&options, argc, argv);
+	stop_signals_catch();
+	prctl(PR_SET_TIMERSLACK, 1); /* ns: timers are as exact as they can be */
+	options.source.fd = open_data(&options);
+	run.source = options.source;
+	run.fd = open_socket(&options);
+	run.packets = calloc(BATCH, sizeof(run.packets[0]));
+	random_bytes(&options.config.connection_id, sizeof(options.config.connection_id));
+	random_bytes(options.config.key, sizeof(options.config.key));
+	options.config.packet_bytes = (uint32_t)options.payload_bytes + TFRC_DATA_HEADER_BYTES;
+	if (options.start_at)
+		clock_sleep_until(options.start_at);
+	run.start = options.start_at ? options.start_at : clock_now();
+	run.end = options.duration ? run.start + options.duration : TFRC_NEVER;
+	run.sender = tfrc_sender_new(&options.config, run.start);
+	if (!run.sender || !run.packets || source_open(&run.source, run.start))
+		fail("out of memory");
+	start_output(&run);
+	stream(&run);
+	finish(&run);
+	tfrc_sender_free(run.sender);
+	source_close(&run.source);
+	free(run.packets);
+	if (run.error[0])
+		complain("%s", run.error);
+	return run.error[0] ? EXIT_FAILED : EXIT_DONE;
+}
