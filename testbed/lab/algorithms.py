@@ -61,6 +61,23 @@ ALGORITHMS = {
             times_packets=True,
         ),
         Algorithm("rfc9260", True, "sctp", "SCTP, patched: what sctp does", transport="sctp"),
+        Algorithm(
+            "uddj",
+            True,
+            None,
+            "TFRC whose losses one-way delay jitter tells apart",
+            True,
+            transport="tfrc",
+        ),
+        Algorithm("tfrc", True, None, "TFRC, RFC 5348", transport="tfrc"),
+        Algorithm(
+            "wireless",
+            True,
+            None,
+            "TFRC with an oracle: it is told which losses are random",
+            True,
+            transport="tfrc",
+        ),
         Algorithm(STOCK_SCTP, False, "sctp", "the kernel's SCTP, unpatched", transport="sctp"),
     )
 }

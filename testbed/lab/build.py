@@ -20,6 +20,7 @@ TESTBED = PROJECT / "testbed"
 BUILD = PROJECT / "build"
 MODULE_SOURCES = PROJECT / "tcp_veno_jitter"
 SCTP_SOURCES = PROJECT / "sctp_jitter"
+TFRC_SOURCES = PROJECT / "tfrc_uddj_user"
 # What a result depends on besides the guest's own part: how it is run and what is made of it.
 RESULT_SOURCES = (
     "topologies.py",
@@ -104,6 +105,10 @@ class Build:
         return hash_files([*ours, *_sources(estimators, "*.h")])
 
     @cached_property
+    def _tfrc_key(self) -> str:
+        return hash_files(_sources(TFRC_SOURCES, "*.c", "*.h", "Makefile"))
+
+    @cached_property
     def _lab_key(self) -> str:
         names = (*RESULT_SOURCES, f"backends/{self.backend}.py")
         lab = [TESTBED / "lab" / name for name in names]
@@ -112,7 +117,7 @@ class Build:
 
     @cached_property
     def stage(self) -> Path:
-        keys = [self.kernel.key, self._modules_key, self._lab_key]
+        keys = [self.kernel.key, self._modules_key, self._lab_key, self._tfrc_key]
         return BUILD / "stage" / "-".join(keys + [self._sctp_key] * self.patches_sctp)
 
     @property
@@ -123,6 +128,7 @@ class Build:
         """Name what a point with these ALGORITHMS depends on; ours count only where they run."""
         ours = {ALGORITHMS[name].transport for name in algorithms if ALGORITHMS[name].ours}
         keys = [self._modules_key] * ("tcp" in ours) + [self._sctp_key] * ("sctp" in ours)
+        keys += [self._tfrc_key] * ("tfrc" in ours)
         return "-".join([self.kernel.key, self._lab_key, *keys])
 
     def make_stage(self) -> None:
@@ -137,7 +143,14 @@ class Build:
                 ["make", "-C", str(TOOL_SOURCES), f"OUT={self.stage / 'bin'}"],
                 "building the traffic tools",
             )
+            self._stage_tfrc()
             (self.stage / "complete").touch()
+
+    def _stage_tfrc(self) -> None:
+        out = BUILD / "tfrc"
+        run_cmd(["make", "-C", str(TFRC_SOURCES), f"OUT={out}", "tools"], "building TFRC")
+        for tool in ("tfrc-send", "tfrc-recv"):
+            shutil.copy2(out / tool, self.stage / "bin")
 
     def _make(self, sources: Path, out: Path, what: str, *arguments: str) -> Path:
         """Build the modules of SOURCES for this kernel; return the folder they are in."""

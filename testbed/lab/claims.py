@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.metrics import mean_goodput_mbps
-from lab.scenario import AxisValue, Claim, Scenario
+from lab.scenario import LIMITS, AxisValue, Claim, Scenario
 from lab.stats import Estimate, estimate
 
 
@@ -69,8 +69,9 @@ def _values(claim: Claim, results: list[dict[str, Any]]) -> list[float]:
     mine = {key: r for key, r in mine.items() if _figure(claim, r) is not None}
     if not claim.against:
         return [_figure(claim, r) for r in mine.values()]
-    if claim.against == "bound":
-        return [_figure(claim, r) / r["bound_mbps"] for r in mine.values() if r["bound_mbps"]]
+    if claim.against in LIMITS:
+        limit = f"{claim.against}_mbps"
+        return [_figure(claim, r) / r[limit] for r in mine.values() if r[limit]]
     theirs = _paired(claim.against, claim.where | claim.against_where, pinned, results)
     return [
         _figure(claim, mine[key]) / _figure(claim, theirs[key])

@@ -9,10 +9,13 @@ import polars as pl
 
 from lab import ratios, truth
 from lab.algorithms import ALGORITHMS
-from lab.points import START_SPREAD_S, Point
+from lab.points import START_SPREAD_S, Point, residual_mbps
 from lab.scenario import CLASSIFIED
 from lab.stats import jain_index
 
+UDP_PAYLOAD_BYTES = 1472  # of labflow's datagrams
+UDP_HEADER_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
+VARIATION_S = 1.0  # goodput_variation is of means over so long
 DIGITS = 6  # of every figure in results.jsonl
 
 
@@ -28,13 +31,15 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
     ends = [json.loads(path.read_text()) for path in flow_files(raw)]
     flows = [
         _flow(point, spec, end, samples.filter(pl.col("flow") == spec["name"]))
-        for spec, end in zip(point.spec["flows"], ends, strict=True)
+        | _tfrc(raw, i, spec, end)
+        for i, (spec, end) in enumerate(zip(point.spec["flows"], ends, strict=True))
     ]
     forward = [flow for flow in flows if not flow["cross"]]
     names = [flow["name"] for flow in forward]
     steady = samples.filter((pl.col("time_s") > point.warmup_s) & pl.col("flow").is_in(names))
     duration_s = point.spec["duration_s"]
     steady_s = duration_s - point.warmup_s
+    udp = [_udp(raw, i, spec) for i, spec in enumerate(point.spec["udp"])]
     result = {
         "point": point.id,
         **point.labels(),
@@ -48,10 +53,15 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         "srtt_ms_p50": _quantile(steady["srtt_ms"].cast(pl.Float64), 0.5),
         **_queue_delay(point, hops),
         **_losses(point, hops),
+        "queue_drop_pct": _queue_drop_pct(flows),
+        "goodput_variation": _variation(point, steady),
         **_classified(point, raw, ends),
         **_ratios(point, raw, ends),
         "flows": flows,
-        "udp": [_udp(raw, i, spec) for i, spec in enumerate(point.spec["udp"])],
+        "udp": udp,
+        "residual_mbps": residual_mbps(
+            point.spec, ALGORITHMS[point.algorithm].transport, _offered_mbps(point, udp)
+        ),
         "params": {
             "topology": point.spec["topology"],
             "links": point.spec["links"],
@@ -99,6 +109,52 @@ def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[st
         "completion_s": end["completion_time_s"],
         "min_rtt_ms": None if end["min_rtt_us"] is None else end["min_rtt_us"] / 1000,
     }
+
+
+def _tfrc(raw: Path, i: int, spec: dict, end: dict) -> dict[str, Any]:
+    """Return what became of a TFRC flow's packets, and what its receiver took lost ones for."""
+    if spec["transport"] != "tfrc":
+        return {}
+    of = json.loads((raw / f"tfrc-recv-{i}.json").read_text())
+    judged = {
+        f"{was}_as_{said}": of[f"{was}_as_{said}"]
+        for was in ("congestion", "random")
+        for said in ("congestion", "random")
+    }
+    dropped = judged["congestion_as_congestion"] + judged["congestion_as_random"]
+    return {"sent_pkts": end["segs_out"], "queue_drops": dropped, **judged}
+
+
+def _queue_drop_pct(flows: list[dict]) -> float | None:
+    """Return the share of the packets of TFRC flows under test that queues dropped."""
+    mine = [flow for flow in flows if flow["under_test"] and "queue_drops" in flow]
+    sent = sum(flow["sent_pkts"] for flow in mine)
+    return 100 * sum(flow["queue_drops"] for flow in mine) / sent if sent else None
+
+
+def _variation(point: Point, steady: pl.DataFrame) -> float | None:
+    """Return the mean, over the flows under test, of their goodput's coefficient of variation:
+    standard deviation over mean of its means over VARIATION_S."""
+    stride = max(round(VARIATION_S * 1000 / point.spec["sample_ms"]), 1)
+    of = []
+    for spec in point.spec["flows"]:
+        if spec["under_test"]:
+            bytes_acked = steady.filter(pl.col("flow") == spec["name"])["bytes_acked"]
+            rates = bytes_acked.gather_every(stride).diff().drop_nulls()
+            if len(rates) > 1 and rates.mean():
+                of.append(rates.std() / rates.mean())
+    return sum(of) / len(of) if of else None
+
+
+def _offered_mbps(point: Point, udp: list[dict]) -> list[float]:
+    """Return the mean rate of each UDP flow, in Mb/s of whole frames."""
+    return [
+        flow["sent_pkts"]
+        * ((spec["mss_bytes"] or UDP_PAYLOAD_BYTES) + UDP_HEADER_BYTES)
+        * 8e-6
+        / spec["duration_s"]
+        for flow, spec in zip(udp, point.spec["udp"], strict=True)
+    ]
 
 
 def _udp(raw: Path, i: int, spec: dict) -> dict[str, Any]:

@@ -142,6 +142,9 @@ OURS = {
     "tabe": ("#009e73", "^"),
     "veno_jitter": ("#c2187a", "D"),
     "wccp": ("#e0a000", "v"),
+    "uddj": ("#7a3fb0", "P"),
+    "tfrc": ("#00838f", "X"),
+    "wireless": ("#8a6d1a", "*"),
 }
 PEERS = {
     "reno": ("#7f8792", "o", (0, (5, 2))),

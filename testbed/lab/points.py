@@ -20,8 +20,12 @@ from lab.trace import RATIO_EVENTS
 
 # transport -> of a full frame: the bytes that --mss counts, if not told; how many of them are
 # options (TCP's timestamps, on every segment); what netem's rate counts besides: Ethernet, IPv4,
-# and TCP or SCTP with its DATA chunk
-FRAMES = {"tcp": (1460, 12, 14 + 20 + 20), "sctp": (1440, 0, 14 + 20 + 12 + 16)}
+# and TCP, SCTP with its DATA chunk, or UDP with TFRC's header
+FRAMES = {
+    "tcp": (1460, 12, 14 + 20 + 20),
+    "sctp": (1440, 0, 14 + 20 + 12 + 16),
+    "tfrc": (1400, 0, 14 + 20 + 8 + 52),
+}
 START_SPREAD_S = 0.1  # flows start this much later at most, as the seed says
 
 
@@ -150,9 +154,12 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 "mss_bytes": flow.mss_bytes,
                 "reverse": flow.reverse,
                 "cross": flow.is_cross(at.topology),
+                "span": flow.span(at.topology),
             }
             if flow.is_udp:
-                udp.append(common | {"rate_mbps": flow.rate_mbps})
+                bursts = {"on_s": flow.on_s, "off_s": flow.off_s}
+                bursts["seed"] = derived_seed(seed, f"bursts {name}")
+                udp.append(common | {"rate_mbps": flow.rate_mbps} | bursts)
                 continue
             chosen = algorithm if flow.algorithm == UNDER_TEST else flow.algorithm
             if flow.transport not in ("", ALGORITHMS[chosen].transport):
@@ -193,9 +200,7 @@ def bound_mbps(at: Scenario, transport: str = "tcp") -> float:
     of a frame; where events change a link, the mean over the time after the warm-up. What UDP
     takes of it is not subtracted: a flow that pushes it aside gets more. SCTP can exceed it where
     there are second homes, which carry its retransmissions."""
-    default_bytes, option_bytes, header_bytes = FRAMES[transport]
-    mss_bytes = max(flow.mss_bytes for flow in at.flows if not flow.is_udp) or default_bytes
-    payload_share = (mss_bytes - option_bytes) / (mss_bytes + header_bytes)
+    mss_bytes = max(flow.mss_bytes for flow in at.flows if not flow.is_udp)
     links = {hop: at.links.get(hop, Link()) for hop in at.topology.hops}
     since_s, mbit = 0.0, 0.0
     for event in at.events:
@@ -206,7 +211,31 @@ def bound_mbps(at: Scenario, transport: str = "tcp") -> float:
             links[event.link] = replace(links[event.link], **event.changes)
     from_s = max(since_s, at.run.warmup_s)
     mbit += (at.run.duration_s - from_s) * _least_mbps(list(links.values()))
-    return mbit / (at.run.duration_s - at.run.warmup_s) * payload_share
+    return mbit / (at.run.duration_s - at.run.warmup_s) * payload_share(transport, mss_bytes)
+
+
+def payload_share(transport: str, mss_bytes: int = 0) -> float:
+    """Return which share of a full frame of TRANSPORT is payload."""
+    default_bytes, option_bytes, header_bytes = FRAMES[transport]
+    mss_bytes = mss_bytes or default_bytes
+    return (mss_bytes - option_bytes) / (mss_bytes + header_bytes)
+
+
+def residual_mbps(spec: dict[str, Any], transport: str, offered_mbps: list[float]) -> float:
+    """Return what UDP leaves of the hops' rates as goodput of TRANSPORT, in Mb/s: as
+    the bound, but less what each UDP flow of SPEC has OFFERED on the hops that it takes."""
+    hops = spec["topology"]["hops"]
+    least = math.inf
+    for i, hop in enumerate(hops):
+        survives = math.prod(1 - spec["links"][later]["loss_pct"] / 100 for later in hops[i:])
+        taken = sum(
+            offered
+            for flow, offered in zip(spec["udp"], offered_mbps, strict=True)
+            if not flow["reverse"] and flow["span"][0] <= i <= flow["span"][1]
+        )
+        if spec["links"][hop]["rate_mbps"]:
+            least = min(least, (spec["links"][hop]["rate_mbps"] - taken) * survives)
+    return max(least, 0.0) * payload_share(transport) if math.isfinite(least) else 0.0
 
 
 def _least_mbps(hops: list[Link]) -> float:

@@ -29,7 +29,7 @@ SECTION_KINDS = {"flows": list, "events": list, "claims": list}  # the others ar
 KIND_NAMES = {str: "a text", list: "[[tables]]", dict: "a table"}
 MAX_FLOWS = 100
 MAX_HOMES = 2
-TRANSPORTS = ("tcp", "sctp", "udp")
+TRANSPORTS = ("tcp", "sctp", "tfrc", "udp")
 NOT_SWEPT = ("run.seeds", "run.algorithms", "run.keep_samples", "run.sample_ms")
 UNDER_TEST = "$algorithm"  # in a flow: the algorithm that this point is about
 # What run.truth adds: how often a loss that was X was said to be Y, and what follows from it.
@@ -47,6 +47,8 @@ CLASSIFIED = (
 )
 # What run.jitter_ratio adds: what its samples are like.
 JITTER_RATIOS = ("jr_zero_pct", "jr_below_pct", "sjr_below_pct", "jr_w_p50", "sjr_w_p50")
+# What a claim may hold a metric against besides another algorithm.
+LIMITS = ("bound", "residual")
 METRICS = (
     "goodput_mbps",
     "goodput_whole_mbps",
@@ -65,6 +67,8 @@ METRICS = (
     "loss_random",
     "loss_congestion",
     "ce_marks",
+    "queue_drop_pct",
+    "goodput_variation",
     *CLASSIFIED,
     *JITTER_RATIOS,
 )
@@ -113,6 +117,8 @@ class Flow:
     last_hop: str = ""  # the last that it takes; nothing: to the end
     transport: str = ""  # tcp or sctp, as its algorithm; or udp: a rate that nothing slows down
     rate_mbps: float = 0.0  # udp: of whole frames; 0: silent
+    on_s: float = 0.0  # udp: means of bursts and of the gaps between them; 0: no gaps
+    off_s: float = 0.0
 
     @property
     def under_test(self) -> bool:
@@ -219,7 +225,7 @@ class Claim:
     metric: str
     algorithm: str
     where: dict[str, AxisValue] = field(default_factory=dict)
-    against: str = ""  # an algorithm, or "bound"
+    against: str = ""  # an algorithm, or one of LIMITS
     against_where: dict[str, AxisValue] = field(default_factory=dict)
     flows: str = ""  # the name of a [[flows]] table
     paper: str = ""
@@ -585,8 +591,10 @@ def _check_transport(where: str, flow: Flow) -> None:
         raise unknown(f"{where}.transport", flow.transport, TRANSPORTS)
     if flow.is_udp and flow.algorithm != UNDER_TEST:
         raise BadInput(f"{where}: a udp flow has a rate_mbps and no algorithm")
-    if not flow.is_udp and flow.rate_mbps:
-        raise BadInput(f'{where}.rate_mbps: only for transport = "udp"')
+    if not flow.is_udp and (flow.rate_mbps or flow.on_s or flow.off_s):
+        raise BadInput(f'{where}.rate_mbps, on_s, off_s: only for transport = "udp"')
+    if flow.on_s < 0 or flow.off_s < 0 or bool(flow.on_s) != bool(flow.off_s):
+        raise BadInput(f"{where}: on_s and off_s are both above 0, or both left out")
     if not 0 <= flow.rate_mbps <= 10_000:
         raise BadInput(f"{where}.rate_mbps = {flow.rate_mbps:g}: between 0 and 10000")
 
@@ -694,15 +702,15 @@ def _check_claim(claim: Claim, axes: dict[str, Axis], flows: tuple[Flow, ...]) -
     if claim.metric not in METRICS:
         raise unknown(f"metric in claim {claim.id}:", claim.metric, METRICS)
     for name in (claim.algorithm, claim.against):
-        if name and name not in ALGORITHMS and not (name == "bound" and name == claim.against):
-            raise unknown(f"algorithm in claim {claim.id}:", name, [*ALGORITHMS, "bound"])
+        if name and name not in ALGORITHMS and not (name in LIMITS and name == claim.against):
+            raise unknown(f"algorithm in claim {claim.id}:", name, [*ALGORITHMS, *LIMITS])
     if claim.flows:
         names = [flow.name for flow in flows if not flow.is_udp]
         if claim.flows not in names:
             raise unknown(f"flows in claim {claim.id}:", claim.flows, names)
-        if claim.metric != "goodput_mbps" or claim.against == "bound":
+        if claim.metric != "goodput_mbps" or claim.against in LIMITS:
             raise BadInput(f"claim {claim.id}: of flows there is goodput_mbps only, and no bound")
-    if claim.against_where and claim.against in ("", "bound"):
+    if claim.against_where and claim.against in ("", *LIMITS):
         raise BadInput(f"claim {claim.id}: against_where needs an algorithm in against")
     for axis, value in [*claim.where.items(), *claim.against_where.items()]:
         if axis not in axes:

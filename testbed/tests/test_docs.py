@@ -45,6 +45,8 @@ def test_every_algorithm_of_ours_has_a_page():
     for algorithm in ALGORITHMS.values():
         if algorithm.ours and algorithm.transport == "sctp":
             assert f"`{algorithm.name}`" in (PROJECT / "docs" / "sctp.md").read_text()
+        elif algorithm.ours and algorithm.transport == "tfrc":
+            assert f"`{algorithm.name}`" in (PROJECT / "docs" / "tfrc.md").read_text()
         elif algorithm.ours:
             assert (PROJECT / "docs" / f"{algorithm.name}.md").is_file()
             assert algorithm.name in (PROJECT / "README.md").read_text()

@@ -43,6 +43,8 @@ static const char usage[] =
 	"                     udp: payload of a datagram (default 1472); sctp: of a\n"
 	"                     chunk (default 1440)\n"
 	"  --rate-mbps R      udp: rate in Mb/s, counting whole Ethernet frames\n"
+	"  --on-s S, --off-s S  udp: bursts and gaps of Pareto lengths with these means\n"
+	"  --seed N           udp: which lengths\n"
 	"  --sndbuf N         SO_SNDBUF, bytes (the kernel doubles it)\n"
 	"  --name NAME        the flow's name in the JSON (default: \"flow\")\n"
 	"\n"
@@ -67,6 +69,9 @@ enum option_code {
 	OPT_BYTES,
 	OPT_MSS,
 	OPT_RATE_MBPS,
+	OPT_ON_S,
+	OPT_OFF_S,
+	OPT_SEED,
 	OPT_SNDBUF,
 	OPT_NAME,
 	OPT_JSON,
@@ -100,6 +105,9 @@ static const struct option send_long_options[] = {
 	{ "bytes", required_argument, NULL, OPT_BYTES },
 	{ "mss", required_argument, NULL, OPT_MSS },
 	{ "rate-mbps", required_argument, NULL, OPT_RATE_MBPS },
+	{ "on-s", required_argument, NULL, OPT_ON_S },
+	{ "off-s", required_argument, NULL, OPT_OFF_S },
+	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "sndbuf", required_argument, NULL, OPT_SNDBUF },
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "json", required_argument, NULL, OPT_JSON },
@@ -228,6 +236,12 @@ static void flow_option(int code, struct flow_options *options)
 		options->mss_bytes = (int)option_number("--mss", optarg, 88, 32767);
 	else if (code == OPT_RATE_MBPS)
 		options->rate_bps = option_rate_bps("--rate-mbps", optarg);
+	else if (code == OPT_ON_S)
+		options->on_ns = option_seconds_ns("--on-s", optarg);
+	else if (code == OPT_OFF_S)
+		options->off_ns = option_seconds_ns("--off-s", optarg);
+	else if (code == OPT_SEED)
+		options->seed = option_number("--seed", optarg, 0, INT64_MAX);
 	else if (code == OPT_SNDBUF)
 		options->sndbuf_bytes = (int)option_number("--sndbuf", optarg, 1, INT_MAX / 2);
 	else if (code == OPT_NAME)
@@ -255,6 +269,7 @@ static int main_send(int argc, char **argv)
 	}
 	require(options.peer.sin_addr.s_addr, "send", "--connect with the sink's address");
 	require(options.peer.sin_port, "send", "--port");
+	require(!options.on_ns == !options.off_ns, "send", "--on-s with --off-s, both above 0");
 	require(options.bytes || schedule.duration_ns, "send",
 		"--duration-s above 0, --bytes, or both");
 	report = open_output(path);

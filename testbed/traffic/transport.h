@@ -23,6 +23,8 @@ struct flow_options {
 	struct sockaddr_in peer;
 	uint64_t bytes; /* 0: no byte limit */
 	uint64_t rate_bps; /* UDP: bits of whole Ethernet frames per second */
+	int64_t on_ns, off_ns; /* UDP: means of bursts and of the gaps between; 0: no gaps */
+	uint64_t seed; /* of their lengths */
 	int mss_bytes; /* 0: the kernel's choice; UDP: payload of a datagram; SCTP: of a chunk */
 	int sndbuf_bytes; /* 0: the kernel's choice */
 };

@@ -3,7 +3,10 @@
  * UDP at a constant rate for labflow: cross traffic that nothing slows down.
  *
  * Sender: one datagram at a time, at start + i * gap; two system calls each.
- * A datagram that the local queue refuses is as gone as any other.
+ * A datagram that the local queue refuses is as gone as any other. With gaps
+ * bursts and gaps have Pareto distributed lengths of shape 1.5, whose variance
+ * would be infinite: traffic that many such sources make is self-similar
+ * (Willinger et al., 1997). Both end at 100 times their mean.
  *
  * Sink: its filter refuses every datagram, which the kernel counts as a drop
  * of the socket, so nothing wakes the process until it is told to stop.
@@ -14,6 +17,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/sock_diag.h>
+#include <math.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -68,6 +72,28 @@ static int64_t gap_ns(const struct flow_options *options, size_t payload_bytes)
 	return (int64_t)(frame_bits * NSEC_PER_SEC / options->rate_bps);
 }
 
+#define PARETO_SHAPE 1.5
+#define PARETO_MOST 100 /* means */
+
+/* SplitMix64, uniform in [0, 1). */
+static double draw(uint64_t *state)
+{
+	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (double)((x ^ x >> 31) >> 11) * 0x1p-53;
+}
+
+static int64_t pareto_ns(uint64_t *state, int64_t mean_ns)
+{
+	double least = (double)mean_ns * (PARETO_SHAPE - 1) / PARETO_SHAPE;
+	double length = least / pow(1 - draw(state), 1 / PARETO_SHAPE);
+	double most = PARETO_MOST * (double)mean_ns;
+
+	return (int64_t)(length < most ? length : most);
+}
+
 static int udp_send(struct flow *flow)
 {
 	static const char zeroes[UINT16_MAX];
@@ -75,6 +101,8 @@ static int udp_send(struct flow *flow)
 	const size_t payload_bytes =
 		options->mss_bytes ? (size_t)options->mss_bytes : DEFAULT_PAYLOAD_BYTES;
 	int64_t next_ns = clock_read_ns(CLOCK_MONOTONIC);
+	uint64_t random = options->seed;
+	int64_t off_at_ns = options->off_ns ? next_ns + pareto_ns(&random, options->on_ns) : 0;
 
 	while (!stop_signal && (!options->bytes || flow->written_bytes < options->bytes)) {
 		if (send(flow->fd, zeroes, payload_bytes, 0) >= 0) {
@@ -84,6 +112,10 @@ static int udp_send(struct flow *flow)
 			return udp_fail(flow->error, "cannot send a datagram");
 		}
 		next_ns += gap_ns(options, payload_bytes);
+		if (options->off_ns && next_ns > off_at_ns) {
+			next_ns = off_at_ns + pareto_ns(&random, options->off_ns);
+			off_at_ns = next_ns + pareto_ns(&random, options->on_ns);
+		}
 		sleep_until_ns(next_ns);
 	}
 	flow->completed = !stop_signal;

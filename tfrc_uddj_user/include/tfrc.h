@@ -131,7 +131,10 @@ TFRC_API void tfrc_sender_get_info(const struct tfrc_sender *sender,
 /* --- receiver ----------------------------------------------------------- */
 
 struct tfrc_receiver_config {
-	/* TFRC_LOSS_WIRELESS: did packet SEQ get past all queues? */
+	/*
+	 * Testbeds: did packet SEQ get past all queues? TFRC_LOSS_WIRELESS goes by
+	 * it; under the others it is only counted, for tfrc_receiver_info.judged.
+	 */
 	bool (*passed_queues)(void *arg, uint64_t seq);
 	void *arg;
 };
@@ -153,6 +156,7 @@ struct tfrc_receiver_info {
 	uint64_t payload_received; /* bytes */
 	uint64_t packets_lost_congestion;
 	uint64_t packets_lost_random;
+	uint64_t judged[2][2]; /* lost packets, [was random][said random], if that is known */
 	uint64_t packets_late; /* duplicates, and those that came after they were called lost */
 	uint64_t packets_refused;
 	uint64_t congested_rtts; /* UDDJ: intervals with the flag */

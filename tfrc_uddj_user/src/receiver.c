@@ -83,6 +83,7 @@ struct tfrc_receiver {
 	uint64_t payload_received;
 	uint64_t lost_congestion;
 	uint64_t lost_random;
+	uint64_t judged[2][2];
 	uint64_t late;
 	uint64_t refused;
 };
@@ -106,16 +107,31 @@ void tfrc_receiver_free(struct tfrc_receiver *r)
 
 /* --- losses --------------------------------------------------------------- */
 
+static bool passed_queues(const struct tfrc_receiver *r, uint64_t seq)
+{
+	return r->config.passed_queues && r->config.passed_queues(r->config.arg, seq);
+}
+
 static bool is_random(const struct tfrc_receiver *r, uint64_t seq, bool uddj_says_congestion)
 {
 	switch (r->discrimination) {
 	case TFRC_LOSS_UDDJ:
 		return !uddj_says_congestion;
 	case TFRC_LOSS_WIRELESS:
-		return r->config.passed_queues && r->config.passed_queues(r->config.arg, seq);
+		return passed_queues(r, seq);
 	default:
 		return false;
 	}
+}
+
+/* Testbeds: what was said against what was true. */
+static void judge(struct tfrc_receiver *r, uint64_t first, uint32_t length, bool said_random)
+{
+	if (!r->config.passed_queues)
+		return;
+	/* the oracle does not remember more, and a run that long is no judgement */
+	for (uint64_t seq = first; seq < first + length && seq - first < SLOTS; seq++)
+		r->judged[passed_queues(r, seq)][said_random]++;
 }
 
 /* 6.3.1: the first interval is the one that fits half the rate that was too much. */
@@ -184,6 +200,7 @@ static bool lose_run(struct tfrc_receiver *r, tfrc_time now, uint64_t first, uin
 	tfrc_time time = interpolate(&r->before, after, first, &gap_ns);
 
 	note_hole(r, first, length, random);
+	judge(r, first, length, random);
 	if (random) {
 		r->lost_random += length;
 		history_arrived(&r->history, first + length);
@@ -534,6 +551,8 @@ void tfrc_receiver_get_info(const struct tfrc_receiver *r, struct tfrc_receiver_
 		.payload_received = r->payload_received,
 		.packets_lost_congestion = r->lost_congestion,
 		.packets_lost_random = r->lost_random,
+		.judged = { { r->judged[0][0], r->judged[0][1] },
+			    { r->judged[1][0], r->judged[1][1] } },
 		.packets_late = r->late,
 		.packets_refused = r->refused,
 		.congested_rtts = r->uddj.intervals,

@@ -65,7 +65,6 @@ struct sim_flow {
 	uint64_t sent;
 	uint64_t queue_drops;
 	uint64_t random_drops;
-	uint64_t judged[2][2]; /* [was random][said random], lost packets; 0 without uddj */
 	uint64_t payload_arrived;
 	uint64_t payload_warm; /* of it, before the warm-up ended */
 	tfrc_time fin_acked_at;

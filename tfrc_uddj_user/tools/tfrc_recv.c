@@ -229,11 +229,18 @@ static void write_json(struct run *run)
 		",\"lost_congestion\":%" PRIu64 ",\"lost_random\":%" PRIu64 ",\"late\":%" PRIu64
 		",\"refused\":%" PRIu64 ",\"loss_events\":%" PRIu64
 		",\"loss_event_rate\":%.9f,\"congested_rtts\":%" PRIu64
-		",\"jitter_ms\":%.6f,\"skew_ppm\":%.3f,\"strangers\":%" PRIu64 "}\n",
+		",\"jitter_ms\":%.6f,\"skew_ppm\":%.3f,\"strangers\":%" PRIu64,
 		info.payload_received, info.packets_received, info.packets_lost_congestion,
 		info.packets_lost_random, info.packets_late, info.packets_refused, info.loss_events,
 		info.loss_event_rate, info.congested_rtts, c->jitter_ns * 1e-6, info.skew_ppm,
 		run->strangers);
+	if (run->oracle)
+		fprintf(run->json,
+			",\"congestion_as_congestion\":%" PRIu64 ",\"congestion_as_random\":%" PRIu64
+			",\"random_as_congestion\":%" PRIu64 ",\"random_as_random\":%" PRIu64,
+			info.judged[0][0], info.judged[0][1], info.judged[1][0],
+			info.judged[1][1]);
+	fputs("}\n", run->json);
 	fflush(run->json);
 }
 

@@ -39,6 +39,7 @@ TIMER_ABSTIME = 1
 
 SINK_PORT = 5001
 SOURCE_PORT = 20000
+TFRC_PORT = 5100  # each flow has a receiver, and so a port, of its own
 # A multiple of 4096 jiffies at 250 Hz: timers up to 262 s are rounded by the kernel's wheel
 # to multiples of at most 4096 jiffies, and so in the same way for every point.
 START_GRID_S = 65.536
@@ -143,7 +144,8 @@ class Lab:
         self.sctp = sctp
         kind = topologies.KINDS[topology["kind"]]
         self.address = kind.address
-        self.devices = topologies.devices(topology["hops"], topology["homes"])
+        self.hops = topology["hops"]
+        self.devices = topologies.devices(self.hops, topology["homes"])
         self.entry = topology["hops"][topology["spans"][0][0]]  # of the first pair of hosts
         shape = {key: topology[key] for key in ("hops", "spans", "homes")}
         topo = kind(**shape)
@@ -192,14 +194,23 @@ class Lab:
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         processes = 1 + 2 * len(point["flows"] + point["udp"]) + len(point["taps"])
         start_s = start_time(self.clock, now_s, processes)
-        receivers = {(*receiver(flow), flow["transport"]): None for flow in point["flows"]}
+        streams = [flow for flow in point["flows"] if flow["transport"] != "tfrc"]
+        receivers = {(*receiver(flow), flow["transport"]): None for flow in streams}
         sinks = [self.start_sink(*where) for where in receivers]
+        sinks += [
+            self.start_tfrc_sink(i, flow, point["links"], out)
+            for i, flow in enumerate(point["flows"])
+            if flow["transport"] == "tfrc"
+        ]
         sinks += [self.start_udp_sink(i, flow, out) for i, flow in enumerate(point["udp"])]
         taps = [self.start_tap(hop, out) for hop in point["taps"]]
         trace = Trace(point["traces"]) if point["traces"] else None
         others = [
             self.start_probe(point, start_s, out),
-            *(self.start_flow(i, flow, start_s, out) for i, flow in enumerate(point["flows"])),
+            *(
+                self.start_flow(i, flow, start_s, point["sample_ms"], out)
+                for i, flow in enumerate(point["flows"])
+            ),
             *(self.start_udp(i, flow, start_s, out) for i, flow in enumerate(point["udp"])),
         ]
         late_s = time.clock_gettime(time.CLOCK_MONOTONIC) - (start_s - 1.0)
@@ -216,6 +227,7 @@ class Lab:
             process.terminate()
             errors.append(_finish(process))
         time.sleep(SETTLE_S)
+        join_samples(out)
         if trace:
             trace.save(out / "trace.txt")
         errors = [error for error in errors if error]
@@ -250,6 +262,26 @@ class Lab:
                    "--port", str(SINK_PORT)]  # fmt: skip
         return self._start_and_wait(self.net[f"{end}{pair}"], command, SINK_PRIORITY)
 
+    def start_tfrc_sink(self, index: int, flow: dict, links: dict, out: Path):
+        end, pair = receiver(flow)
+        command = [str(BIN / "tfrc-recv"), "-4", "--discard", "--quiet",
+                   "--json", str(out / f"tfrc-recv-{index}.json"),
+                   "--oracle", self.behind_queues(flow, links), "--ready-fd", "1",
+                   str(TFRC_PORT + index)]  # fmt: skip
+        return self._start_and_wait(self.net[f"{end}{pair}"], command, SINK_PRIORITY)
+
+    def behind_queues(self, flow: dict, links: dict) -> str:
+        """Return where packets of FLOW come in that got past all queues on its way, as tfrc-recv
+        takes it: at the router behind the last hop that has one."""
+        first, last = flow["span"]
+        queues = [i for i in range(first, last + 1) if links[self.hops[i]].get("queue_pkts")]
+        lossy = [i for i in range(first, last + 1) if links[self.hops[i]].get("loss_pct")]
+        if queues and lossy and min(lossy) < max(queues):
+            raise ValueError(f"{flow['name']}: a hop that loses lies before one that queues")
+        router = (max(queues) if queues else first) + 2  # the one a hop (from 0) leads to
+        pid = self.net[f"r{router}"].pid
+        return f"/proc/{pid}/ns/net:r{router}-rev"
+
     def start_udp_sink(self, index: int, flow: dict, out: Path):
         command = [str(BIN / "labflow"), "sink", "--transport", "udp", "--port", str(SINK_PORT),
                    "--json", str(out / f"udp-sink-{index}.json")]  # fmt: skip
@@ -280,6 +312,8 @@ class Lab:
             "--flows", str(out / "flows.csv"), "--hops", str(out / "hops.csv"),
         ]  # fmt: skip
         for i, flow in enumerate(point["flows"]):
+            if flow["transport"] == "tfrc":
+                continue  # it samples itself
             pid = self.net["{}{}".format(*sender(flow))].pid
             option = "--sctp-sock" if flow["transport"] == "sctp" else "--sock"
             command += [option, f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
@@ -299,7 +333,26 @@ class Lab:
             preexec_fn=lambda: set_priority(PROBE_PRIORITY),
         )
 
-    def start_flow(self, index: int, flow: dict, start_s: float, out: Path):
+    def start_tfrc(self, index: int, flow: dict, start_s: float, sample_ms: int, out: Path):
+        command = [
+            str(BIN / "tfrc-send"), "--endless", "--quiet", "--algorithm", flow["algorithm"],
+            "--name", flow["name"], "--source-port", str(SOURCE_PORT + index),
+            "--start-at-s", f"{start_s + flow['start_s']:.9f}",
+            "--duration", f"{flow['duration_s']:.9f}",
+            "--json", str(out / f"flow-{index}.json"), "--interval", f"{sample_ms / 1000:g}",
+            "--samples", str(out / f"samples-{index}.csv"), "--samples-from-s", f"{start_s:.9f}",
+        ]  # fmt: skip
+        for key, option in (("bytes", "--bytes"), ("mss_bytes", "--payload-bytes")):
+            if flow.get(key):
+                command += [option, str(flow[key])]
+        command += [self.address(*receiver(flow)), str(TFRC_PORT + index)]
+        return self.net["{}{}".format(*sender(flow))].popen(
+            command, text=True, preexec_fn=lambda: set_priority(FLOW_PRIORITY)
+        )
+
+    def start_flow(self, index: int, flow: dict, start_s: float, sample_ms: int, out: Path):
+        if flow["transport"] == "tfrc":
+            return self.start_tfrc(index, flow, start_s, sample_ms, out)
         options = ["--source-port", str(SOURCE_PORT + index), "--transport", flow["transport"]]
         if flow["algorithm"] != STOCK_SCTP:
             options += ["--algorithm", flow["algorithm"]]
@@ -307,6 +360,9 @@ class Lab:
 
     def start_udp(self, index: int, flow: dict, start_s: float, out: Path):
         options = ["--transport", "udp", "--rate-mbps", f"{flow['rate_mbps']:.9f}"]
+        if flow["on_s"]:
+            options += ["--on-s", f"{flow['on_s']:.9f}", "--off-s", f"{flow['off_s']:.9f}",
+                        "--seed", str(flow["seed"])]  # fmt: skip
         return self._start_sender(flow, start_s, out / f"udp-{index}.json", options)
 
     def _start_sender(self, flow: dict, start_s: float, report: Path, options: list[str]):
@@ -322,6 +378,13 @@ class Lab:
         return self.net["{}{}".format(*sender(flow))].popen(
             command, text=True, preexec_fn=lambda: set_priority(FLOW_PRIORITY)
         )
+
+
+def join_samples(out: Path) -> None:
+    """Put the time series that TFRC flows wrote of themselves to those of the probe."""
+    for samples in sorted(out.glob("samples-*.csv")):
+        with (out / "flows.csv").open("a") as flows:
+            flows.write(samples.read_text())
 
 
 def sender(flow: dict) -> tuple[str, int]:
