@@ -26,6 +26,7 @@
 
 #define NDUPACK	      3
 #define SLOTS	      4096 /* the furthest that a packet may come early */
+#define AMPLIFICATION_MAX 3
 #define SLOT_OF(seq)  ((seq) % SLOTS)
 /* From here on new holes are merged, so that each feedback has room for one at least. */
 #define HOLES_CROWDED (WIRE_HOLES_MAX - 4)
@@ -77,6 +78,8 @@ struct tfrc_receiver {
 	uint64_t rate_bytes;
 	bool news; /* data came since the last feedback */
 	uint64_t number;
+	uint64_t feedback_bytes;
+	uint64_t data_bytes;
 	struct slot newest; /* that with the highest number */
 
 	uint64_t packets_received;
@@ -227,8 +230,8 @@ static bool lose(struct tfrc_receiver *r, tfrc_time now, uint64_t end, const str
 								     end;
 		bool random = is_random(r, first, congestion);
 
-		if (r->discrimination == TFRC_LOSS_WIRELESS) {
-			for (last = first + 1; last < end && last - first < SLOTS; last++)
+		if (r->discrimination == TFRC_LOSS_WIRELESS && end - first <= SLOTS) {
+			for (last = first + 1; last < end; last++)
 				if (is_random(r, last, congestion) != random)
 					break;
 		}
@@ -371,6 +374,7 @@ static void note_packet(struct tfrc_receiver *r, const struct wire_data *data, s
 	r->packets_received++;
 	r->payload_received += bytes - TFRC_DATA_HEADER_BYTES;
 	r->rate_bytes += bytes;
+	r->data_bytes += bytes;
 	if (data->flags & WIRE_DATA_FIN) {
 		r->fin = true;
 		r->fin_seq = data->seq;
@@ -526,18 +530,37 @@ static size_t write_feedback(struct tfrc_receiver *r, tfrc_time now,
 	return wire_put_feedback(packet, &fb);
 }
 
+/*
+ * Whoever sends under a false address must not get more sent there than a few
+ * times what it sends itself (as RFC 9000, 8).
+ */
+static bool may_answer(const struct tfrc_receiver *r)
+{
+	size_t bytes = WIRE_FEEDBACK_HEADER_BYTES + r->holes_count * WIRE_HOLE_BYTES;
+
+	return r->feedback_bytes + bytes <= AMPLIFICATION_MAX * r->data_bytes;
+}
+
 size_t tfrc_receiver_feedback(struct tfrc_receiver *r, tfrc_time now,
 			      uint8_t packet[TFRC_FEEDBACK_MAX_BYTES])
 {
+	size_t bytes;
+
 	if (!r->news || now < r->feedback_at)
 		return 0;
+	if (!may_answer(r)) {
+		r->news = false;
+		return 0;
+	}
 	measure_rate(r, now);
 	end_interval(r, now);
 	r->news = false;
 	r->untold = 0;
 	r->last_feedback = now;
 	r->feedback_at = now + r->rtt;
-	return write_feedback(r, now, packet);
+	bytes = write_feedback(r, now, packet);
+	r->feedback_bytes += bytes;
+	return bytes;
 }
 
 void tfrc_receiver_get_info(const struct tfrc_receiver *r, struct tfrc_receiver_info *info)

@@ -15,9 +15,11 @@ tfrc_time clock_now(void);
 struct clock_pair {
 	tfrc_time monotonic;
 	tfrc_time real;
+	tfrc_time read_at; /* when REAL was read */
 };
 
-struct clock_pair clock_read_pair(void);
+/* Read them again: REAL once in a while only, as it goes along with the other. */
+void clock_update(struct clock_pair *pair);
 
 /*
  * When a datagram came that the kernel stamped with REAL (SO_TIMESTAMPNS); NOW was

@@ -553,12 +553,12 @@ static tfrc_time wake_at(const struct run *run, tfrc_time now)
 }
 
 /* Sleep until something is to be done; is there data to be read? */
-static bool wait_for_work(struct run *run)
+static bool wait_for_work(struct run *run, tfrc_time now)
 {
 	struct pollfd polled[2] = { { .fd = run->fd, .events = POLLIN },
 				    { .fd = run->source.fd, .events = POLLIN } };
 	nfds_t count = source_wants_read(&run->source) && !run->ending ? 2 : 1;
-	tfrc_time now = clock_now(), left = wake_at(run, now) - now;
+	tfrc_time left = wake_at(run, now) - now;
 	struct timespec timeout = { 0 };
 
 	if (left > 0)
@@ -602,7 +602,7 @@ static void stream(struct run *run)
 		else
 			send_due(run, now);
 		output(run, now);
-		readable = wait_for_work(run);
+		readable = wait_for_work(run, now);
 		now = clock_now();
 	}
 }
