@@ -50,6 +50,8 @@
 #define RANDOM_WEIGHT	   0.002
 
 #define EASE		   0.95
+#define PRESSURE_HIGH	   20
+#define PRESSURE_MAX	   40
 
 struct received {
 	double rate;
@@ -73,6 +75,8 @@ struct tfrc_sender {
 	unsigned int received_count;
 	bool any_feedback;
 	bool eased; /* UDDJ_EASE: slow start is over */
+	unsigned int pressure; /* UDDJ_EASE: congested round trips less calm ones */
+	tfrc_time pressure_at;
 	bool congested;
 	bool data_limited;
 	bool fin_acked;
@@ -225,15 +229,35 @@ static void rate_update(struct tfrc_sender *s, tfrc_time now, double limit)
 	}
 }
 
+static void note_pressure(struct tfrc_sender *s, tfrc_time now)
+{
+	if (now - s->pressure_at < s->rtt)
+		return;
+	s->pressure_at = now;
+	if (s->congested && s->pressure < PRESSURE_MAX)
+		s->pressure++;
+	else if (!s->congested && s->pressure)
+		s->pressure--;
+}
+
 /*
  * UDDJ_EASE. A congested round trip: below what arrives, so that the queue
  * drains. After the first of them slow start is over: the rate grows by a packet
  * a round trip, up to what the equation allows.
+ *
+ * A queue that stays although we ease is someone else's, TCP's most likely. Who
+ * goes on easing gives way for ever; who takes what the equation allows for the
+ * losses by congestion has what plain TFRC would have there.
  */
 static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received, double limit)
 {
 	double ceiling = s->p > 0 ? smaller(s->rate_equation, limit) : limit;
 
+	note_pressure(s, now);
+	if (s->p > 0 && s->pressure >= PRESSURE_HIGH) {
+		rate_set(s, ceiling);
+		return;
+	}
 	if (s->congested) {
 		s->eased = true;
 		s->last_doubled = now;

@@ -143,6 +143,24 @@ static void test_residual(void)
 	}
 }
 
+/* Beside flows that fill the queue easing alone would give way to them for ever. */
+static void test_beside_tfrc(void)
+{
+	struct sim sim = bottleneck(4, TFRC_LOSS_UDDJ, 0);
+	double uddj, tfrc;
+
+	flow[2].config.discrimination = TFRC_LOSS_TFRC;
+	flow[3].config.discrimination = TFRC_LOSS_TFRC;
+	sim.duration = 300 * SIM_SECOND;
+	sim.warmup = 50 * SIM_SECOND;
+	sim_run(&sim);
+	uddj = sim_goodput(&sim, 0) + sim_goodput(&sim, 1);
+	tfrc = sim_goodput(&sim, 2) + sim_goodput(&sim, 3);
+	EXPECT(uddj > 0.4 * tfrc, "uddj %.0f, tfrc %.0f", uddj, tfrc);
+	EXPECT(uddj < 1.05 * tfrc, "uddj %.0f, tfrc %.0f", uddj, tfrc);
+	sim_free(&sim);
+}
+
 static void test_oracle(void)
 {
 	struct sim sim = bottleneck(1, TFRC_LOSS_WIRELESS, 0.04);
@@ -380,6 +398,7 @@ const struct test connection_tests[] = {
 	{ test_follows_equation, "under random loss tfrc sends what the equation says" },
 	{ test_equal_shares, "2 to 8 equal flows share equally (Jain >= 0.97)" },
 	{ test_residual, "uddj has 95 % of the residual bandwidth at 0 to 8 % loss" },
+	{ test_beside_tfrc, "beside tfrc uddj neither starves nor takes more" },
 	{ test_oracle, "the oracle tells each loss, and has the residual bandwidth" },
 	{ test_clocks, "skewed and stepped clocks cost uddj nothing" },
 	{ test_rough_path, "reordering, duplicates and lost feedback are survived" },
