@@ -77,7 +77,8 @@ check: setup
 	@if command -v shellcheck >/dev/null; then \
 		shellcheck -x testbed/setup testbed/run testbed/lab/guest/init testbed/kernels/initrd-init \
 			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,postinst,prerm} \
-			sctp_jitter/patches/series sctp_jitter/packaging/prepare-source; \
+			sctp_jitter/patches/series sctp_jitter/packaging/prepare-source \
+			tfrc_uddj_user/examples/stream-video; \
 	else echo "shellcheck: skipped, not installed"; fi
 
 fmt: setup
