@@ -387,3 +387,30 @@ def test_no_root_is_needed_to_run_a_point(backend):
         env={"PYTHONPATH": str(RUN.parent), "PATH": os.environ["PATH"], "HOME": "/nonexistent"},
     )  # fmt: skip
     assert "ended well" in done.stdout, done.stdout + done.stderr
+
+
+def test_tfrc_repeats_and_its_oracle_knows_the_queue(backend):
+    """Keys and connection numbers are random, results are not; and who watches behind the queue
+    is never wrong about a loss."""
+    settings = {"run.duration_s": "20", "run.warmup_s": "5", "loss_pct": "4"}
+    loaded = scenario.load("tfrc-single", settings)
+    sweep = points.expand(loaded, ("uddj", "wireless"), [1], backend.build.key)
+    runs = []
+    for batch in (sweep, sweep[::-1]):
+        found = {}
+
+        def on_outcome(outcome, found=found):
+            assert not outcome.error, f"{outcome.error}\n{outcome.log}"
+            found[outcome.point.algorithm] = summarize(outcome.point, outcome.raw)
+
+        cpu = min(os.sched_getaffinity(0))
+        backend.run_batch(list(batch), cpu, on_outcome, threading.Event())
+        runs.append(found)
+    assert runs[0] == runs[1]
+    for name, result in runs[0].items():
+        flow = result["flows"][0]
+        assert 0 < flow["queue_drops"] <= result["loss_congestion"], name
+        assert flow["random_as_random"] > 0, name
+        assert result["goodput_mbps"] > 0.8 * result["residual_mbps"], name
+    oracle = runs[0]["wireless"]["flows"][0]
+    assert oracle["congestion_as_random"] == oracle["random_as_congestion"] == 0

@@ -27,12 +27,12 @@ extern "C" {
 #define TFRC_API
 #endif
 
-#define TFRC_WIRE_VERSION       1
-#define TFRC_DATA_HEADER_BYTES  52
+#define TFRC_WIRE_VERSION	1
+#define TFRC_DATA_HEADER_BYTES	52
 #define TFRC_FEEDBACK_MAX_BYTES 1288
-#define TFRC_PACKET_MAX_BYTES   65507 /* the largest UDP payload over IPv4 */
-#define TFRC_KEY_BYTES          16
-#define TFRC_NEVER              INT64_MAX
+#define TFRC_PACKET_MAX_BYTES	65507 /* the largest UDP payload over IPv4 */
+#define TFRC_KEY_BYTES		16
+#define TFRC_NEVER		INT64_MAX
 
 typedef int64_t tfrc_time; /* ns */
 
@@ -45,17 +45,18 @@ enum tfrc_discrimination {
 
 /* How UDDJ's congestion flag enters the rate (docs/tfrc.md has the figures). */
 enum tfrc_uddj_law {
-	TFRC_UDDJ_EASE = 0,	/* a congested round trip lowers the rate to below what arrives */
-	TFRC_UDDJ_MARK = 1,	/* it is a loss event, as an ECN mark is */
+	TFRC_UDDJ_EASE = 0, /* a congested round trip lowers the rate to below
+			       what arrives */
+	TFRC_UDDJ_MARK = 1, /* it is a loss event, as an ECN mark is */
 	TFRC_UDDJ_CLASSIFY = 2, /* it tells losses apart, nothing else */
 };
 
 /* What calls that take a packet return when they refuse it. */
 enum tfrc_error {
-	TFRC_E_FORMAT = -1,   /* no packet of this version, or a field out of range */
+	TFRC_E_FORMAT = -1,   /* no packet of this version */
 	TFRC_E_STRANGER = -2, /* of another connection */
-	TFRC_E_STALE = -3,    /* older than what has been processed: reordered or replayed */
-	TFRC_E_FORGED = -4,   /* claims what cannot be: data never sent, a wrong nonce */
+	TFRC_E_STALE = -3,    /* older than what has come: late, or replayed */
+	TFRC_E_FORGED = -4,   /* claims what cannot be */
 	TFRC_E_NOMEM = -5,
 };
 
@@ -64,28 +65,29 @@ enum tfrc_error {
 struct tfrc_sender_config {
 	uint64_t connection_id;	     /* random */
 	uint8_t key[TFRC_KEY_BYTES]; /* random, secret: nonces are made of it */
-	uint32_t packet_bytes;	     /* s until packets have been sent; 0: 1460 */
+	uint32_t packet_bytes; /* s until packets have been sent; 0: 1460 */
 	enum tfrc_discrimination discrimination;
 	enum tfrc_uddj_law uddj_law;
-	bool damping;	     /* RFC 5348, 4.5: oscillation prevention */
-	bool small_packets;  /* RFC 4828, TFRC-SP */
-	double max_rate;     /* bytes/s, never sent faster; 0: no limit */
-	tfrc_time burst_ns;  /* credit for late wake-ups (8.3); 0: 1 ms */
+	bool damping;	    /* RFC 5348, 4.5: oscillation prevention */
+	bool small_packets; /* RFC 4828, TFRC-SP */
+	double max_rate;    /* bytes/s, never sent faster; 0: no limit */
+	tfrc_time burst_ns; /* credit for late wake-ups (8.3); 0: 1 ms */
 };
 
 struct tfrc_sender_info {
-	double rate;	       /* X, allowed, bytes/s */
-	double rate_equation;  /* X_Bps; 0: no loss event so far */
-	double rate_received;  /* X_recv as accepted; 0: not known */
-	double loss_event_rate; /* p that is used */
+	double rate;			/* X, allowed, bytes/s */
+	double rate_equation;		/* X_Bps; 0: no loss event so far */
+	double rate_received;		/* X_recv as accepted; 0: not known */
+	double loss_event_rate;		/* p that is used */
 	double loss_event_rate_audited; /* p from the losses that were reported */
-	tfrc_time rtt_ns;      /* R; 0: no sample */
-	tfrc_time rtt_sample_ns; /* the newest sample */
-	tfrc_time rtt_min_ns;  /* the smallest sample; 0: none */
+	tfrc_time rtt_ns;		/* R; 0: no sample */
+	tfrc_time rtt_sample_ns;	/* the newest sample */
+	tfrc_time rtt_min_ns;		/* the smallest sample; 0: none */
 	uint64_t packets_sent;
 	uint64_t bytes_sent;	  /* UDP payload, headers included */
 	uint64_t payload_sent;	  /* bytes, without headers */
-	uint64_t payload_arrived; /* bytes, of what feedback has told, and proven */
+	uint64_t payload_arrived; /* bytes, of what feedback has told, and
+				     proven */
 	uint64_t packets_lost_congestion;
 	uint64_t packets_lost_random;
 	uint64_t feedbacks;	    /* accepted */
@@ -93,37 +95,41 @@ struct tfrc_sender_info {
 	uint64_t nofeedback_expirations;
 	bool congested;	   /* UDDJ's flag in the newest feedback */
 	bool slow_start;   /* no loss event so far */
-	bool data_limited; /* the newest feedback covers an interval without enough data */
+	bool data_limited; /* the newest feedback covers an interval without
+			      enough data */
 	bool fin_acked;	   /* the receiver has seen the end */
 };
 
 struct tfrc_sender;
 
 /* NULL: no memory. */
-TFRC_API struct tfrc_sender *tfrc_sender_new(const struct tfrc_sender_config *config,
-					     tfrc_time now);
+TFRC_API struct tfrc_sender *
+tfrc_sender_new(const struct tfrc_sender_config *config, tfrc_time now);
 TFRC_API void tfrc_sender_free(struct tfrc_sender *sender);
 
 /* When the next packet may leave; it may be in the past. */
 TFRC_API tfrc_time tfrc_sender_next_send(const struct tfrc_sender *sender);
 
-/* When tfrc_sender_timer() wants to be called; TFRC_NEVER: not before a packet is sent. */
+/* When tfrc_sender_timer() wants to be called; TFRC_NEVER: not before a packet
+ * is sent. */
 TFRC_API tfrc_time tfrc_sender_next_timer(const struct tfrc_sender *sender);
 
 /* RFC 5348, 4.4: the no-feedback timer, if it is due. */
 TFRC_API void tfrc_sender_timer(struct tfrc_sender *sender, tfrc_time now);
 
 /*
- * A packet with PAYLOAD_BYTES leaves now: write its header. MORE: the caller has
- * further data waiting, so it is the rate that holds it back. FIN: the last.
- * Returns 0 or a tfrc_error.
+ * A packet with PAYLOAD_BYTES leaves now: write its header. MORE: the caller
+ * has further data waiting, so it is the rate that holds it back. FIN: the
+ * last. Returns 0 or a tfrc_error.
  */
-TFRC_API int tfrc_sender_packet(struct tfrc_sender *sender, tfrc_time now, size_t payload_bytes,
-				bool more, bool fin, uint8_t header[TFRC_DATA_HEADER_BYTES]);
+TFRC_API int tfrc_sender_packet(struct tfrc_sender *sender, tfrc_time now,
+				size_t payload_bytes, bool more, bool fin,
+				uint8_t header[TFRC_DATA_HEADER_BYTES]);
 
-/* A datagram came back. Returns 0 or a tfrc_error; a refused one changes nothing. */
-TFRC_API int tfrc_sender_feedback(struct tfrc_sender *sender, tfrc_time now, const void *packet,
-				  size_t bytes);
+/* A datagram came back. Returns 0 or a tfrc_error; a refused one changes
+ * nothing. */
+TFRC_API int tfrc_sender_feedback(struct tfrc_sender *sender, tfrc_time now,
+				  const void *packet, size_t bytes);
 
 TFRC_API void tfrc_sender_get_info(const struct tfrc_sender *sender,
 				   struct tfrc_sender_info *info);
@@ -132,8 +138,9 @@ TFRC_API void tfrc_sender_get_info(const struct tfrc_sender *sender,
 
 struct tfrc_receiver_config {
 	/*
-	 * Testbeds: did packet SEQ get past all queues? TFRC_LOSS_WIRELESS goes by
-	 * it; under the others it is only counted, for tfrc_receiver_info.judged.
+	 * Testbeds: did packet SEQ get past all queues? TFRC_LOSS_WIRELESS goes
+	 * by it; under the others it is only counted, for
+	 * tfrc_receiver_info.judged.
 	 */
 	bool (*passed_queues)(void *arg, uint64_t seq);
 	void *arg;
@@ -143,7 +150,8 @@ struct tfrc_data {
 	uint64_t seq;
 	const uint8_t *payload; /* in the caller's packet */
 	size_t payload_bytes;
-	tfrc_time transit_ns; /* arrival - send time; the clocks' offset is in it */
+	tfrc_time transit_ns; /* arrival - send time; the clocks' offset is in
+				 it */
 	bool fin;
 };
 
@@ -156,13 +164,15 @@ struct tfrc_receiver_info {
 	uint64_t payload_received; /* bytes */
 	uint64_t packets_lost_congestion;
 	uint64_t packets_lost_random;
-	uint64_t judged[2][2]; /* lost packets, [was random][said random], if that is known */
-	uint64_t packets_late; /* duplicates, and those that came after they were called lost */
+	uint64_t judged[2][2]; /* lost packets, [was random][said random], if
+				  that is known */
+	uint64_t packets_late; /* duplicates, and those that came after they
+				  were called lost */
 	uint64_t packets_refused;
 	uint64_t congested_rtts; /* UDDJ: intervals with the flag */
 	tfrc_time queue_ns;	 /* UDDJ: q of the newest packet */
-	double skew_ppm;	 /* UDDJ: receiver's clock against the sender's */
-	bool congested;		 /* UDDJ: flag of the newest interval */
+	double skew_ppm; /* UDDJ: receiver's clock against the sender's */
+	bool congested;	 /* UDDJ: flag of the newest interval */
 	bool fin;
 	enum tfrc_discrimination discrimination; /* what the sender asked for */
 };
@@ -170,36 +180,44 @@ struct tfrc_receiver_info {
 struct tfrc_receiver;
 
 /* CONFIG may be NULL. NULL: no memory. */
-TFRC_API struct tfrc_receiver *tfrc_receiver_new(const struct tfrc_receiver_config *config);
+TFRC_API struct tfrc_receiver *
+tfrc_receiver_new(const struct tfrc_receiver_config *config);
 TFRC_API void tfrc_receiver_free(struct tfrc_receiver *receiver);
 
 /*
- * A datagram came at ARRIVAL (the kernel's time stamp; at most NOW). Returns 1 if
- * feedback is to be sent now, 0 if not, or a tfrc_error. DATA may be NULL. A
+ * A datagram came at ARRIVAL (the kernel's time stamp; at most NOW). Returns 1
+ * if feedback is to be sent now, 0 if not, or a tfrc_error. DATA may be NULL. A
  * duplicate is TFRC_E_STALE.
  */
-TFRC_API int tfrc_receiver_data(struct tfrc_receiver *receiver, tfrc_time now, tfrc_time arrival,
-				const void *packet, size_t bytes, struct tfrc_data *data);
+TFRC_API int tfrc_receiver_data(struct tfrc_receiver *receiver, tfrc_time now,
+				tfrc_time arrival, const void *packet,
+				size_t bytes, struct tfrc_data *data);
 
-/* When tfrc_receiver_feedback() wants to be called; TFRC_NEVER: not before data comes. */
-TFRC_API tfrc_time tfrc_receiver_next_timer(const struct tfrc_receiver *receiver);
+/* When tfrc_receiver_feedback() wants to be called; TFRC_NEVER: not before data
+ * comes. */
+TFRC_API tfrc_time
+tfrc_receiver_next_timer(const struct tfrc_receiver *receiver);
 
-/* Write the feedback that is due; returns its length, 0 if there is nothing to tell. */
-TFRC_API size_t tfrc_receiver_feedback(struct tfrc_receiver *receiver, tfrc_time now,
+/* Write the feedback that is due; returns its length, 0 if there is nothing to
+ * tell. */
+TFRC_API size_t tfrc_receiver_feedback(struct tfrc_receiver *receiver,
+				       tfrc_time now,
 				       uint8_t packet[TFRC_FEEDBACK_MAX_BYTES]);
 
 TFRC_API void tfrc_receiver_get_info(const struct tfrc_receiver *receiver,
 				     struct tfrc_receiver_info *info);
 
-/* The connection of a data packet, for those who serve several; 0 or a tfrc_error. */
-TFRC_API int tfrc_connection_of(const void *packet, size_t bytes, uint64_t *connection_id);
+/* The connection of a data packet, for those who serve several; 0 or a
+ * tfrc_error. */
+TFRC_API int tfrc_connection_of(const void *packet, size_t bytes,
+				uint64_t *connection_id);
 
 /* --- the throughput equation -------------------------------------------- */
 
 /*
- * RFC 5348, 3.1 with b = 1, t_RTO = 4R: X_Bps in bytes/s for packets of S bytes, a
- * round trip of R seconds and a loss event rate P in (0, 1]. 0 for arguments that
- * make no sense.
+ * RFC 5348, 3.1 with b = 1, t_RTO = 4R: X_Bps in bytes/s for packets of S
+ * bytes, a round trip of R seconds and a loss event rate P in (0, 1]. 0 for
+ * arguments that make no sense.
  */
 TFRC_API double tfrc_equation(double s, double r, double p);
 

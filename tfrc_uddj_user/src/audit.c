@@ -20,7 +20,7 @@
 
 int audit_init(struct audit *a, const uint8_t *key, bool small)
 {
-	*a = (struct audit){ .key = key, .capacity = CAPACITY_FIRST };
+	*a = (struct audit){.key = key, .capacity = CAPACITY_FIRST};
 	a->history.small = small;
 	a->records = calloc(a->capacity, sizeof(a->records[0]));
 	return a->records ? 0 : TFRC_E_NOMEM;
@@ -59,10 +59,11 @@ static int grow(struct audit *a)
 
 int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited)
 {
-	struct audit_record before = { 0 };
+	struct audit_record before = {0};
 
 	/* one below the edge stays, for differences */
-	if (a->next_seq - a->edge + 2 > a->capacity && a->capacity < CAPACITY_MAX && grow(a))
+	if (a->next_seq - a->edge + 2 > a->capacity &&
+	    a->capacity < CAPACITY_MAX && grow(a))
 		return TFRC_E_NOMEM;
 	if (a->next_seq)
 		before = *record(a, a->next_seq - 1);
@@ -81,7 +82,8 @@ tfrc_time audit_sent_at(const struct audit *a, uint64_t seq)
 }
 
 /* Bytes of the packets from FIRST to END (excluded). */
-static uint64_t bytes_between(const struct audit *a, uint64_t first, uint64_t end)
+static uint64_t bytes_between(const struct audit *a, uint64_t first,
+			      uint64_t end)
 {
 	uint64_t before = 0;
 
@@ -95,7 +97,8 @@ static uint64_t bytes_between(const struct audit *a, uint64_t first, uint64_t en
 }
 
 /* The nonces of the packets from FIRST to END (excluded). */
-static uint32_t nonces_between(const struct audit *a, uint64_t first, uint64_t end)
+static uint32_t nonces_between(const struct audit *a, uint64_t first,
+			       uint64_t end)
 {
 	uint32_t sum = 0;
 
@@ -105,7 +108,8 @@ static uint32_t nonces_between(const struct audit *a, uint64_t first, uint64_t e
 }
 
 /* The sum that a receiver has which tells the truth. */
-static uint32_t expected_sum(const struct audit *a, const struct wire_feedback *fb)
+static uint32_t expected_sum(const struct audit *a,
+			     const struct wire_feedback *fb)
 {
 	uint32_t sum = a->nonce_sum;
 	uint64_t from = a->edge;
@@ -143,7 +147,8 @@ bool audit_data_limited(const struct audit *a, const struct wire_feedback *fb)
 	return record(a, fb->echo_seq)->limited_end == before;
 }
 
-static void take_hole(struct audit *a, const struct wire_hole *hole, tfrc_time rtt)
+static void take_hole(struct audit *a, const struct wire_hole *hole,
+		      tfrc_time rtt)
 {
 	uint64_t first = hole->first > a->edge ? hole->first : a->edge;
 	uint64_t length = hole->first + hole->length - first;
@@ -151,16 +156,19 @@ static void take_hole(struct audit *a, const struct wire_hole *hole, tfrc_time r
 
 	if (hole->random) {
 		a->lost_random += length;
-		a->random_counted += length < RUN_COUNTED ? length : RUN_COUNTED;
+		a->random_counted += length < RUN_COUNTED ? length
+							  : RUN_COUNTED;
 		return;
 	}
 	a->lost_congestion += length;
 	if (first < oldest(a))
 		return;
 	if (length > 1)
-		gap_ns = (double)(record(a, first + length - 1)->sent - record(a, first)->sent) /
+		gap_ns = (double)(record(a, first + length - 1)->sent -
+				  record(a, first)->sent) /
 			 (double)(length - 1);
-	history_lost_run(&a->history, first, length, record(a, first)->sent, gap_ns, rtt);
+	history_lost_run(&a->history, first, length, record(a, first)->sent,
+			 gap_ns, rtt);
 }
 
 /* How much of what was sent before the edge arrived in which time. */
@@ -186,7 +194,8 @@ static void measure_rate(struct audit *a, tfrc_time rtt)
 
 void audit_take(struct audit *a, const struct wire_feedback *fb, tfrc_time rtt)
 {
-	uint64_t lost_bytes = 0, lost = 0, bytes = bytes_between(a, a->edge, fb->edge);
+	uint64_t lost_bytes = 0, lost = 0,
+		 bytes = bytes_between(a, a->edge, fb->edge);
 
 	a->nonce_sum = fb->nonce_sum;
 	for (unsigned int i = 0; i < fb->holes; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The sender's own view of what became of its packets (RFC 5348, 9; RFC 4342, 9).
+ * The sender's own view of what became of its packets (RFC 5348, 9; RFC 4342,
+ * 9).
  *
  * Each packet has a nonce that only who received it knows. A receiver reports
  * an edge, below which it knows the fate of all packets, the holes below it,
@@ -21,7 +22,8 @@
 struct audit_record {
 	tfrc_time sent;
 	uint64_t bytes_end;   /* sent up to and with this packet */
-	uint32_t limited_end; /* packets that the rate held back, likewise; wraps */
+	uint32_t limited_end; /* packets that the rate held back, likewise;
+				 wraps */
 };
 
 struct audit {
@@ -38,8 +40,10 @@ struct audit {
 	uint64_t arrived_packets;
 	uint64_t lost_congestion;
 	uint64_t lost_random;
-	uint64_t random_counted; /* of these, those of a long run as RUN_COUNTED */
-	/* the rate of arrival by the sender's clock, over a round trip at least */
+	uint64_t random_counted; /* of these, those of a long run as RUN_COUNTED
+				  */
+	/* the rate of arrival by the sender's clock, over a round trip at least
+	 */
 	bool rate_started;
 	tfrc_time rate_from;
 	uint64_t rate_from_bytes;
@@ -50,7 +54,8 @@ struct audit {
 int audit_init(struct audit *a, const uint8_t *key, bool small);
 void audit_free(struct audit *a);
 
-/* Packet next_seq leaves. LIMITED: it is the rate that holds the next one back. */
+/* Packet next_seq leaves. LIMITED: it is the rate that holds the next one back.
+ */
 int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited);
 
 /* Could FB be? Changes nothing. 0 or a tfrc_error. */
@@ -59,7 +64,8 @@ int audit_check(const struct audit *a, const struct wire_feedback *fb);
 /* Take FB, which audit_check() has passed; R is the round trip time. */
 void audit_take(struct audit *a, const struct wire_feedback *fb, tfrc_time rtt);
 
-/* Nothing that was sent after the feedback before FB was held back by the rate. */
+/* Nothing that was sent after the feedback before FB was held back by the rate.
+ */
 bool audit_data_limited(const struct audit *a, const struct wire_feedback *fb);
 
 /* When packet SEQ was sent; it has been, and is in the ring. */

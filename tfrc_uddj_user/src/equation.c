@@ -16,7 +16,8 @@
 /* R X / s: the rate in packets a round trip. */
 static double packets_per_rtt(double p)
 {
-	return 1 / (sqrt(2 * p / 3) + 12 * sqrt(3 * p / 8) * p * (1 + 32 * p * p));
+	return 1 /
+	       (sqrt(2 * p / 3) + 12 * sqrt(3 * p / 8) * p * (1 + 32 * p * p));
 }
 
 double tfrc_equation(double s, double r, double p)

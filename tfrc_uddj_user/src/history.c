@@ -8,7 +8,8 @@
 #define RUN_EVENTS_MAX	    (HISTORY_INTERVALS + 1)
 #define SMALL_INTERVAL_RTTS 2 /* RFC 4828, 4.4 */
 
-static const double weight[HISTORY_INTERVALS] = { 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2 };
+static const double weight[HISTORY_INTERVALS] = {1,   1,   1,	1,
+						 0.8, 0.6, 0.4, 0.2};
 
 /* I_0: the interval that is open, from its first lost packet to the newest. */
 static double open_packets(const struct tfrc_history *h)
@@ -17,7 +18,8 @@ static double open_packets(const struct tfrc_history *h)
 }
 
 /* The average of the closed intervals, I_1 on the weight w_0. */
-static double closed_mean(const struct tfrc_history *h, double *total, double *weights)
+static double closed_mean(const struct tfrc_history *h, double *total,
+			  double *weights)
 {
 	*total = 0;
 	*weights = 0;
@@ -51,7 +53,8 @@ double history_rate(const struct tfrc_history *h)
 	discount = general_discount(h);
 	total0 = open_packets(h) * weight[0];
 	weights0 = weight[0];
-	for (unsigned int i = 0; i + 1 < HISTORY_INTERVALS && i < h->count; i++) {
+	for (unsigned int i = 0; i + 1 < HISTORY_INTERVALS && i < h->count;
+	     i++) {
 		double w = weight[i + 1] * h->closed[i].discount * discount;
 
 		total0 += h->closed[i].packets * w;
@@ -73,7 +76,8 @@ void history_arrived(struct tfrc_history *h, uint64_t end)
  * RFC 4828: an interval of up to two round trips with K losses in N packets
  * counts as N/K, for small packets would otherwise be lost for nothing.
  */
-static double closed_length(const struct tfrc_history *h, uint64_t seq, tfrc_time time)
+static double closed_length(const struct tfrc_history *h, uint64_t seq,
+			    tfrc_time time)
 {
 	double packets = (double)(seq - h->event_seq);
 
@@ -83,7 +87,8 @@ static double closed_length(const struct tfrc_history *h, uint64_t seq, tfrc_tim
 	return packets;
 }
 
-/* The first interval has no loss event before it: it begins with the first packet. */
+/* The first interval has no loss event before it: it begins with the first
+ * packet. */
 static void close_interval(struct tfrc_history *h, uint64_t seq, tfrc_time time)
 {
 	double discount = h->count ? general_discount(h) : 1;
@@ -91,17 +96,20 @@ static void close_interval(struct tfrc_history *h, uint64_t seq, tfrc_time time)
 
 	for (unsigned int i = 0; i < h->count; i++)
 		h->closed[i].discount *= discount;
-	memmove(h->closed + 1, h->closed, (HISTORY_INTERVALS - 1) * sizeof(h->closed[0]));
-	h->closed[0] = (struct loss_interval){ .packets = packets > 1 ? packets : 1,
-					       .discount = 1 };
+	memmove(h->closed + 1, h->closed,
+		(HISTORY_INTERVALS - 1) * sizeof(h->closed[0]));
+	h->closed[0] = (struct loss_interval){
+		.packets = packets > 1 ? packets : 1, .discount = 1};
 	if (h->count < HISTORY_INTERVALS)
 		h->count++;
 }
 
-bool history_lost(struct tfrc_history *h, uint64_t seq, tfrc_time time, tfrc_time rtt_ns)
+bool history_lost(struct tfrc_history *h, uint64_t seq, tfrc_time time,
+		  tfrc_time rtt_ns)
 {
 	history_arrived(h, seq + 1);
-	if (h->events && (time - h->event_time <= rtt_ns || seq <= h->event_seq)) {
+	if (h->events &&
+	    (time - h->event_time <= rtt_ns || seq <= h->event_seq)) {
 		h->lost++;
 		return false;
 	}
@@ -115,11 +123,12 @@ bool history_lost(struct tfrc_history *h, uint64_t seq, tfrc_time time, tfrc_tim
 }
 
 /*
- * Which packet of the run, LAST or a later one, is the first that is more than a
- * round trip after the newest event. A whole ns more makes up for rounding.
+ * Which packet of the run, LAST or a later one, is the first that is more than
+ * a round trip after the newest event. A whole ns more makes up for rounding.
  */
-static uint64_t next_event(const struct tfrc_history *h, tfrc_time time, double gap_ns,
-			   tfrc_time rtt_ns, uint64_t last, uint64_t length)
+static uint64_t next_event(const struct tfrc_history *h, tfrc_time time,
+			   double gap_ns, tfrc_time rtt_ns, uint64_t last,
+			   uint64_t length)
 {
 	double left_ns = (double)(h->event_time - time) + (double)rtt_ns + 1;
 	double packet = gap_ns > 0 ? ceil(left_ns / gap_ns) : (double)length;
@@ -129,17 +138,21 @@ static uint64_t next_event(const struct tfrc_history *h, tfrc_time time, double 
 	return packet < (double)length ? (uint64_t)packet : length;
 }
 
-unsigned int history_lost_run(struct tfrc_history *h, uint64_t seq, uint64_t length,
-			      tfrc_time time, double gap_ns, tfrc_time rtt_ns)
+unsigned int history_lost_run(struct tfrc_history *h, uint64_t seq,
+			      uint64_t length, tfrc_time time, double gap_ns,
+			      tfrc_time rtt_ns)
 {
 	unsigned int events = 0;
 	uint64_t i = 0;
 
 	/* more events than there are intervals would push each other out */
-	for (unsigned int step = 0; i < length && step <= RUN_EVENTS_MAX; step++) {
+	for (unsigned int step = 0; i < length && step <= RUN_EVENTS_MAX;
+	     step++) {
 		uint64_t next;
 
-		events += history_lost(h, seq + i, time + (tfrc_time)(gap_ns * (double)i), rtt_ns);
+		events += history_lost(h, seq + i,
+				       time + (tfrc_time)(gap_ns * (double)i),
+				       rtt_ns);
 		next = next_event(h, time, gap_ns, rtt_ns, i, length);
 		h->lost += next - i - 1;
 		i = next;

@@ -14,7 +14,7 @@
 
 /* A closed loss interval. */
 struct loss_interval {
-	double packets; /* its length */
+	double packets;	 /* its length */
 	double discount; /* DF_i of 5.5 */
 };
 
@@ -59,7 +59,8 @@ void history_arrived(struct tfrc_history *h, uint64_t end);
  *
  * Return: a loss event begins with it.
  */
-bool history_lost(struct tfrc_history *h, uint64_t seq, tfrc_time time, tfrc_time rtt_ns);
+bool history_lost(struct tfrc_history *h, uint64_t seq, tfrc_time time,
+		  tfrc_time rtt_ns);
 
 /**
  * history_lost_run() - LENGTH packets in a row, evenly spread from TIME on
@@ -72,11 +73,13 @@ bool history_lost(struct tfrc_history *h, uint64_t seq, tfrc_time time, tfrc_tim
  *
  * Return: how many loss events began.
  */
-unsigned int history_lost_run(struct tfrc_history *h, uint64_t seq, uint64_t length,
-			      tfrc_time time, double gap_ns, tfrc_time rtt_ns);
+unsigned int history_lost_run(struct tfrc_history *h, uint64_t seq,
+			      uint64_t length, tfrc_time time, double gap_ns,
+			      tfrc_time rtt_ns);
 
 /**
- * history_seed() - replace the first interval by the one that fits the rate (6.3.1)
+ * history_seed() - replace the first interval by the one that fits the rate
+ * (6.3.1)
  * @h: history
  * @packets: its length
  */

@@ -12,10 +12,10 @@
  *                        edge            high
  *
  * The sender checks what is said (audit.h), so holes are told again until it
- * has said that it knows them, a round trip later. There is room for a hundred. When losses come
- * faster, holes and what arrived between them are told as one: the receiver
- * then claims less than it has. When even that does not help, as no feedback
- * gets through, the edge waits.
+ * has said that it knows them, a round trip later. There is room for a hundred.
+ * When losses come faster, holes and what arrived between them are told as one:
+ * the receiver then claims less than it has. When even that does not help, as
+ * no feedback gets through, the edge waits.
  */
 #include "history.h"
 #include "uddj.h"
@@ -24,11 +24,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NDUPACK	      3
-#define SLOTS	      4096 /* the furthest that a packet may come early */
+#define NDUPACK		  3
+#define SLOTS		  4096 /* the furthest that a packet may come early */
 #define AMPLIFICATION_MAX 3
-#define SLOT_OF(seq)  ((seq) % SLOTS)
-/* From here on new holes are merged, so that each feedback has room for one at least. */
+#define SLOT_OF(seq)	  ((seq) % SLOTS)
+/* From here on new holes are merged, so that each feedback has room for one at
+ * least. */
 #define HOLES_CROWDED (WIRE_HOLES_MAX - 4)
 #define HOLE_AT(r, i) (&(r)->holes[((r)->holes_first + (i)) % WIRE_HOLES_MAX])
 
@@ -53,7 +54,8 @@ struct tfrc_receiver {
 	/* what has come */
 	struct slot slots[SLOTS];
 	uint64_t edge;
-	uint64_t top[NDUPACK]; /* the highest numbers that came, +1; the highest first */
+	uint64_t top[NDUPACK]; /* the highest numbers that came, +1; the highest
+				  first */
 	struct slot before;    /* the newest in order, if FILLED */
 	uint32_t nonce_sum;
 	struct wire_hole holes[WIRE_HOLES_MAX]; /* a ring */
@@ -65,7 +67,7 @@ struct tfrc_receiver {
 	/* what follows from it */
 	struct tfrc_history history;
 	struct uddj uddj;
-	tfrc_time rtt; /* R as the sender tells */
+	tfrc_time rtt;	     /* R as the sender tells */
 	double packet_bytes; /* s, mean */
 	double rate_received;
 	double rate_received_max;
@@ -91,7 +93,8 @@ struct tfrc_receiver {
 	uint64_t refused;
 };
 
-struct tfrc_receiver *tfrc_receiver_new(const struct tfrc_receiver_config *config)
+struct tfrc_receiver *
+tfrc_receiver_new(const struct tfrc_receiver_config *config)
 {
 	struct tfrc_receiver *r = calloc(1, sizeof(*r));
 
@@ -112,10 +115,12 @@ void tfrc_receiver_free(struct tfrc_receiver *r)
 
 static bool passed_queues(const struct tfrc_receiver *r, uint64_t seq)
 {
-	return r->config.passed_queues && r->config.passed_queues(r->config.arg, seq);
+	return r->config.passed_queues &&
+	       r->config.passed_queues(r->config.arg, seq);
 }
 
-static bool is_random(const struct tfrc_receiver *r, uint64_t seq, bool uddj_says_congestion)
+static bool is_random(const struct tfrc_receiver *r, uint64_t seq,
+		      bool uddj_says_congestion)
 {
 	switch (r->discrimination) {
 	case TFRC_LOSS_UDDJ:
@@ -128,16 +133,20 @@ static bool is_random(const struct tfrc_receiver *r, uint64_t seq, bool uddj_say
 }
 
 /* Testbeds: what was said against what was true. */
-static void judge(struct tfrc_receiver *r, uint64_t first, uint32_t length, bool said_random)
+static void judge(struct tfrc_receiver *r, uint64_t first, uint32_t length,
+		  bool said_random)
 {
 	if (!r->config.passed_queues)
 		return;
-	/* the oracle does not remember more, and a run that long is no judgement */
-	for (uint64_t seq = first; seq < first + length && seq - first < SLOTS; seq++)
+	/* the oracle does not remember more, and a run that long is no
+	 * judgement */
+	for (uint64_t seq = first; seq < first + length && seq - first < SLOTS;
+	     seq++)
 		r->judged[passed_queues(r, seq)][said_random]++;
 }
 
-/* 6.3.1: the first interval is the one that fits half the rate that was too much. */
+/* 6.3.1: the first interval is the one that fits half the rate that was too
+ * much. */
 static void seed_history(struct tfrc_receiver *r, tfrc_time now)
 {
 	double target = r->rate_received_max;
@@ -149,18 +158,22 @@ static void seed_history(struct tfrc_receiver *r, tfrc_time now)
 		target = (double)r->rate_bytes / elapsed_s;
 	if (r->rtt > 0 && target > 0)
 		history_seed(&r->history,
-			     1 / tfrc_equation_inverse(r->packet_bytes, (double)r->rtt * 1e-9,
+			     1 / tfrc_equation_inverse(r->packet_bytes,
+						       (double)r->rtt * 1e-9,
 						       target));
 }
 
 /* The newest hole and one that begins at FIRST become one, if they may. */
-static bool merge_hole(struct tfrc_receiver *r, uint64_t first, uint32_t length, bool random)
+static bool merge_hole(struct tfrc_receiver *r, uint64_t first, uint32_t length,
+		       bool random)
 {
 	struct wire_hole *last = HOLE_AT(r, r->holes_count - 1);
-	bool touch = last->first + last->length == first && last->random == random;
+	bool touch = last->first + last->length == first &&
+		     last->random == random;
 	uint64_t whole = first + length - last->first;
 
-	if (!r->untold || whole > WIRE_HOLE_LENGTH_MAX || (!touch && r->holes_count < HOLES_CROWDED))
+	if (!r->untold || whole > WIRE_HOLE_LENGTH_MAX ||
+	    (!touch && r->holes_count < HOLES_CROWDED))
 		return false;
 	last->length = (uint32_t)whole;
 	last->random &= random;
@@ -169,34 +182,38 @@ static bool merge_hole(struct tfrc_receiver *r, uint64_t first, uint32_t length,
 	return true;
 }
 
-static void note_hole(struct tfrc_receiver *r, uint64_t first, uint32_t length, bool random)
+static void note_hole(struct tfrc_receiver *r, uint64_t first, uint32_t length,
+		      bool random)
 {
 	if (merge_hole(r, first, length, random))
 		return;
-	*HOLE_AT(r, r->holes_count) =
-		(struct wire_hole){ .first = first, .length = length, .random = random };
+	*HOLE_AT(r, r->holes_count) = (struct wire_hole){
+		.first = first, .length = length, .random = random};
 	r->holes_count++;
 	r->untold++;
 	r->since_hole_sum = 0;
 }
 
 /* 5.2: lost packets are spread evenly over the time between those around them. */
-static tfrc_time interpolate(const struct slot *before, const struct slot *after, uint64_t seq,
+static tfrc_time interpolate(const struct slot *before,
+			     const struct slot *after, uint64_t seq,
 			     double *gap_ns)
 {
 	if (!before->filled) {
 		*gap_ns = 0;
 		return after->arrived;
 	}
-	*gap_ns = (double)(after->arrived - before->arrived) / (double)(after->seq - before->seq);
+	*gap_ns = (double)(after->arrived - before->arrived) /
+		  (double)(after->seq - before->seq);
 	if (*gap_ns < 0)
 		*gap_ns = 0;
-	return before->arrived + (tfrc_time)(*gap_ns * (double)(seq - before->seq));
+	return before->arrived +
+	       (tfrc_time)(*gap_ns * (double)(seq - before->seq));
 }
 
 /* LENGTH packets from FIRST on are lost, for one cause. */
-static bool lose_run(struct tfrc_receiver *r, tfrc_time now, uint64_t first, uint32_t length,
-		     bool random, const struct slot *after)
+static bool lose_run(struct tfrc_receiver *r, tfrc_time now, uint64_t first,
+		     uint32_t length, bool random, const struct slot *after)
 {
 	unsigned int events;
 	double gap_ns;
@@ -210,7 +227,8 @@ static bool lose_run(struct tfrc_receiver *r, tfrc_time now, uint64_t first, uin
 		return false;
 	}
 	r->lost_congestion += length;
-	events = history_lost_run(&r->history, first, length, time, gap_ns, r->rtt);
+	events = history_lost_run(&r->history, first, length, time, gap_ns,
+				  r->rtt);
 	if (events)
 		seed_history(r, now);
 	return events;
@@ -220,22 +238,26 @@ static bool lose_run(struct tfrc_receiver *r, tfrc_time now, uint64_t first, uin
  * Packets from the edge to END (excluded) are lost; AFTER came after them. An
  * oracle may know them one by one. Returns whether a loss event began.
  */
-static bool lose(struct tfrc_receiver *r, tfrc_time now, uint64_t end, const struct slot *after)
+static bool lose(struct tfrc_receiver *r, tfrc_time now, uint64_t end,
+		 const struct slot *after)
 {
 	bool congestion = uddj_lost(&r->uddj), event = false;
 
 	while (r->edge < end && r->holes_count < WIRE_HOLES_MAX) {
 		uint64_t first = r->edge;
-		uint64_t last = end - first > WIRE_HOLE_LENGTH_MAX ? first + WIRE_HOLE_LENGTH_MAX :
-								     end;
+		uint64_t last = end - first > WIRE_HOLE_LENGTH_MAX
+					? first + WIRE_HOLE_LENGTH_MAX
+					: end;
 		bool random = is_random(r, first, congestion);
 
-		if (r->discrimination == TFRC_LOSS_WIRELESS && end - first <= SLOTS) {
+		if (r->discrimination == TFRC_LOSS_WIRELESS &&
+		    end - first <= SLOTS) {
 			for (last = first + 1; last < end; last++)
 				if (is_random(r, last, congestion) != random)
 					break;
 		}
-		event |= lose_run(r, now, first, (uint32_t)(last - first), random, after);
+		event |= lose_run(r, now, first, (uint32_t)(last - first),
+				  random, after);
 		r->edge = last;
 	}
 	return event;
@@ -273,7 +295,8 @@ static struct slot *next_filled(struct tfrc_receiver *r, uint64_t end)
 	return NULL;
 }
 
-/* Move the edge to where a packet's fate is open. Returns whether a loss event began. */
+/* Move the edge to where a packet's fate is open. Returns whether a loss event
+ * began. */
 static bool advance(struct tfrc_receiver *r, tfrc_time now)
 {
 	bool event = false;
@@ -285,12 +308,15 @@ static bool advance(struct tfrc_receiver *r, tfrc_time now)
 			take_in_order(r, slot);
 			continue;
 		}
-		/* top[] is one above the number: three have come from top[2] - 1 on */
-		if (!r->top[NDUPACK - 1] || r->edge >= r->top[NDUPACK - 1] - 1 ||
+		/* top[] is one above the number: three have come from top[2] -
+		 * 1 on */
+		if (!r->top[NDUPACK - 1] ||
+		    r->edge >= r->top[NDUPACK - 1] - 1 ||
 		    r->holes_count == WIRE_HOLES_MAX)
 			return event;
 		slot = next_filled(r, r->top[NDUPACK - 1]);
-		event |= lose(r, now, slot ? slot->seq : r->top[NDUPACK - 1] - 1,
+		event |= lose(r, now,
+			      slot ? slot->seq : r->top[NDUPACK - 1] - 1,
 			      slot ? slot : &r->newest);
 	}
 }
@@ -300,7 +326,8 @@ static void note_top(struct tfrc_receiver *r, uint64_t seq)
 	for (unsigned int i = 0; i < NDUPACK; i++) {
 		if (seq + 1 <= r->top[i])
 			continue;
-		memmove(&r->top[i + 1], &r->top[i], (NDUPACK - 1 - i) * sizeof(r->top[0]));
+		memmove(&r->top[i + 1], &r->top[i],
+			(NDUPACK - 1 - i) * sizeof(r->top[0]));
 		r->top[i] = seq + 1;
 		return;
 	}
@@ -317,16 +344,19 @@ static bool make_room(struct tfrc_receiver *r, tfrc_time now, uint64_t seq,
 	bool event = false;
 
 	while (r->edge < keep_from && r->holes_count < WIRE_HOLES_MAX) {
-		uint64_t end = r->edge + SLOTS < keep_from ? r->edge + SLOTS : keep_from;
+		uint64_t end = r->edge + SLOTS < keep_from ? r->edge + SLOTS
+							   : keep_from;
 		struct slot *slot = next_filled(r, end);
 
 		if (slot && slot->seq == r->edge) {
 			take_in_order(r, slot);
 			continue;
 		}
-		if (!slot) /* no slot is filled beyond those that were looked at */
+		if (!slot) /* no slot is filled beyond those that were looked at
+			    */
 			end = end < r->edge + SLOTS ? end : keep_from;
-		event |= lose(r, now, slot ? slot->seq : end, slot ? slot : packet);
+		event |= lose(r, now, slot ? slot->seq : end,
+			      slot ? slot : packet);
 	}
 	return event;
 }
@@ -354,11 +384,13 @@ static void forget_holes(struct tfrc_receiver *r, uint64_t acked_edge)
 	}
 }
 
-static void start(struct tfrc_receiver *r, const struct wire_data *data, tfrc_time arrival)
+static void start(struct tfrc_receiver *r, const struct wire_data *data,
+		  tfrc_time arrival)
 {
 	r->started = true;
 	r->connection_id = data->connection_id;
-	r->discrimination = (data->flags & WIRE_DATA_DISCRIMINATE) >> WIRE_DATA_DISCRIMINATE_SHIFT;
+	r->discrimination = (data->flags & WIRE_DATA_DISCRIMINATE) >>
+			    WIRE_DATA_DISCRIMINATE_SHIFT;
 	r->law = (data->flags & WIRE_DATA_LAW) >> WIRE_DATA_LAW_SHIFT;
 	r->history.small = data->flags & WIRE_DATA_SMALL;
 	r->rate_since = arrival;
@@ -366,11 +398,13 @@ static void start(struct tfrc_receiver *r, const struct wire_data *data, tfrc_ti
 	r->interval_since = arrival;
 }
 
-static void note_packet(struct tfrc_receiver *r, const struct wire_data *data, size_t bytes)
+static void note_packet(struct tfrc_receiver *r, const struct wire_data *data,
+			size_t bytes)
 {
 	r->rtt = (tfrc_time)data->rtt_us * 1000;
-	r->packet_bytes = r->packets_received ? 0.9 * r->packet_bytes + 0.1 * (double)bytes :
-						(double)bytes;
+	r->packet_bytes = r->packets_received
+				  ? 0.9 * r->packet_bytes + 0.1 * (double)bytes
+				  : (double)bytes;
 	r->packets_received++;
 	r->payload_received += bytes - TFRC_DATA_HEADER_BYTES;
 	r->rate_bytes += bytes;
@@ -386,7 +420,8 @@ static bool is_due(struct tfrc_receiver *r, tfrc_time now, bool event)
 {
 	if (event || r->fin || !r->number || !r->rtt)
 		return true;
-	/* nothing came for a round trip: the timer has expired without news (6.2) */
+	/* nothing came for a round trip: the timer has expired without news
+	 * (6.2) */
 	return now - r->last_feedback >= r->rtt;
 }
 
@@ -399,11 +434,12 @@ static int refuse(struct tfrc_receiver *r, int error)
 	return error;
 }
 
-static int check(struct tfrc_receiver *r, const uint8_t *packet, size_t bytes, tfrc_time arrival,
-		 struct wire_data *data)
+static int check(struct tfrc_receiver *r, const uint8_t *packet, size_t bytes,
+		 tfrc_time arrival, struct wire_data *data)
 {
-	int error = bytes > TFRC_PACKET_MAX_BYTES ? TFRC_E_FORMAT :
-						    wire_get_data(packet, bytes, data);
+	int error = bytes > TFRC_PACKET_MAX_BYTES
+			    ? TFRC_E_FORMAT
+			    : wire_get_data(packet, bytes, data);
 
 	if (error || arrival < 0 || arrival >= WIRE_TIME_MAX)
 		return TFRC_E_FORMAT;
@@ -417,8 +453,9 @@ static int check(struct tfrc_receiver *r, const uint8_t *packet, size_t bytes, t
 	return 0;
 }
 
-int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now, tfrc_time arrival,
-		       const void *packet, size_t bytes, struct tfrc_data *out)
+int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
+		       tfrc_time arrival, const void *packet, size_t bytes,
+		       struct tfrc_data *out)
 {
 	struct wire_data data;
 	struct slot slot;
@@ -427,12 +464,12 @@ int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now, tfrc_time arrival
 
 	if (error)
 		return refuse(r, error);
-	slot = (struct slot){ .filled = true,
-			      .seq = data.seq,
-			      .sent = (tfrc_time)data.send_time_ns,
-			      .arrived = arrival,
-			      .rtt_sample = (tfrc_time)data.rtt_sample_us * 1000,
-			      .nonce = data.nonce };
+	slot = (struct slot){.filled = true,
+			     .seq = data.seq,
+			     .sent = (tfrc_time)data.send_time_ns,
+			     .arrived = arrival,
+			     .rtt_sample = (tfrc_time)data.rtt_sample_us * 1000,
+			     .nonce = data.nonce};
 	if (!r->started)
 		start(r, &data, arrival);
 	forget_holes(r, data.acked_edge);
@@ -451,7 +488,8 @@ int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now, tfrc_time arrival
 	if (out)
 		*out = (struct tfrc_data){
 			.seq = data.seq,
-			.payload = (const uint8_t *)packet + TFRC_DATA_HEADER_BYTES,
+			.payload = (const uint8_t *)packet +
+				   TFRC_DATA_HEADER_BYTES,
 			.payload_bytes = bytes - TFRC_DATA_HEADER_BYTES,
 			.transit_ns = arrival - slot.sent,
 			.fin = data.flags & WIRE_DATA_FIN,
@@ -491,7 +529,8 @@ static void measure_rate(struct tfrc_receiver *r, tfrc_time now)
 /* A round trip is over: was it congested, and is that a loss event? */
 static void end_interval(struct tfrc_receiver *r, tfrc_time now)
 {
-	if (r->discrimination != TFRC_LOSS_UDDJ || now - r->interval_since < r->rtt)
+	if (r->discrimination != TFRC_LOSS_UDDJ ||
+	    now - r->interval_since < r->rtt)
 		return;
 	r->interval_since = now;
 	if (!uddj_interval_end(&r->uddj))
@@ -510,14 +549,16 @@ static size_t write_feedback(struct tfrc_receiver *r, tfrc_time now,
 		.number = ++r->number,
 		.echo_seq = r->newest.seq,
 		.echo_nonce = r->newest.nonce,
-		.delay_ns = delay > 0 && delay < WIRE_TIME_MAX ? (uint64_t)delay : 0,
+		.delay_ns = delay > 0 && delay < WIRE_TIME_MAX ? (uint64_t)delay
+							       : 0,
 		.x_recv = wire_rate(r->rate_received),
 		.p = wire_fraction(history_rate(&r->history)),
 		.loss_events = (uint32_t)r->history.events,
 		.edge = r->edge,
 		.nonce_sum = r->nonce_sum,
-		.queue_us = r->uddj.queue_ns < 4e12 ? (uint32_t)(r->uddj.queue_ns / 1000) :
-						      UINT32_MAX,
+		.queue_us = r->uddj.queue_ns < 4e12
+				    ? (uint32_t)(r->uddj.queue_ns / 1000)
+				    : UINT32_MAX,
 		.holes = (uint16_t)r->holes_count,
 	};
 
@@ -536,7 +577,8 @@ static size_t write_feedback(struct tfrc_receiver *r, tfrc_time now,
  */
 static bool may_answer(const struct tfrc_receiver *r)
 {
-	size_t bytes = WIRE_FEEDBACK_HEADER_BYTES + r->holes_count * WIRE_HOLE_BYTES;
+	size_t bytes =
+		WIRE_FEEDBACK_HEADER_BYTES + r->holes_count * WIRE_HOLE_BYTES;
 
 	return r->feedback_bytes + bytes <= AMPLIFICATION_MAX * r->data_bytes;
 }
@@ -563,7 +605,8 @@ size_t tfrc_receiver_feedback(struct tfrc_receiver *r, tfrc_time now,
 	return bytes;
 }
 
-void tfrc_receiver_get_info(const struct tfrc_receiver *r, struct tfrc_receiver_info *info)
+void tfrc_receiver_get_info(const struct tfrc_receiver *r,
+			    struct tfrc_receiver_info *info)
 {
 	*info = (struct tfrc_receiver_info){
 		.rate_received = r->rate_received,
@@ -574,8 +617,8 @@ void tfrc_receiver_get_info(const struct tfrc_receiver *r, struct tfrc_receiver_
 		.payload_received = r->payload_received,
 		.packets_lost_congestion = r->lost_congestion,
 		.packets_lost_random = r->lost_random,
-		.judged = { { r->judged[0][0], r->judged[0][1] },
-			    { r->judged[1][0], r->judged[1][1] } },
+		.judged = {{r->judged[0][0], r->judged[0][1]},
+			   {r->judged[1][0], r->judged[1][1]}},
 		.packets_late = r->late,
 		.packets_refused = r->refused,
 		.congested_rtts = r->uddj.intervals,
@@ -587,7 +630,8 @@ void tfrc_receiver_get_info(const struct tfrc_receiver *r, struct tfrc_receiver_
 	};
 }
 
-int tfrc_connection_of(const void *packet, size_t bytes, uint64_t *connection_id)
+int tfrc_connection_of(const void *packet, size_t bytes,
+		       uint64_t *connection_id)
 {
 	struct wire_data data;
 	int error = wire_get_data(packet, bytes, &data);

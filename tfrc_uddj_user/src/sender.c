@@ -13,8 +13,8 @@
  *   tld             last_doubled     ns
  *
  * Differences from the RFC:
- * - What feedback claims is held against what the sender knows (audit.h): X_recv
- *   is at most what was sent, p at least about what the holes told say.
+ * - What feedback claims is held against what the sender knows (audit.h):
+ *   X_recv is at most what was sent, p about what the holes say at least.
  * - Where losses are said to be random, a loss rate above RANDOM_MAX is not
  *   believed: then p of all losses counts.
  * - UDDJ's law "ease": rate_ease() below, docs/tfrc.md.
@@ -26,32 +26,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NS_PER_S	   1000000000.0
-#define T_MBI_S		   64.0 /* the longest gap between packets */
-#define RTT_WEIGHT	   0.9 /* q of 4.3 */
-#define RTT_SQMEAN_WEIGHT  0.9 /* q2 of 4.5 */
+#define NS_PER_S	    1000000000.0
+#define T_MBI_S		    64.0 /* the longest gap between packets */
+#define RTT_WEIGHT	    0.9	 /* q of 4.3 */
+#define RTT_SQMEAN_WEIGHT   0.9	 /* q2 of 4.5 */
 #define NOFEEDBACK_FIRST_NS (2 * INT64_C(1000000000))
-#define INITIAL_BYTES	   4380.0 /* 4.2, RFC 3390 */
-#define DATA_LIMITED_LOSS  0.85 /* 4.3, step 4 */
-#define RECEIVED_MAX	   8
-#define BURST_DEFAULT_NS   1000000
-#define PACKET_DEFAULT	   1460
-#define RTT_MIN_NS	   1000 /* what the wire can say */
+#define INITIAL_BYTES	    4380.0 /* 4.2, RFC 3390 */
+#define DATA_LIMITED_LOSS   0.85   /* 4.3, step 4 */
+#define RECEIVED_MAX	    8
+#define BURST_DEFAULT_NS    1000000
+#define PACKET_DEFAULT	    1460
+#define RTT_MIN_NS	    1000 /* what the wire can say */
 
 /* RFC 4828, 4.2: headers of IP and transport, and the least gap. */
-#define SMALL_NOMINAL	   1460.0
-#define SMALL_HEADER	   40.0
-#define SMALL_GAP_NS	   10000000
+#define SMALL_NOMINAL 1460.0
+#define SMALL_HEADER  40.0
+#define SMALL_GAP_NS  10000000
 
 /* p that is told may be that much below the one that the holes give. */
-#define AUDIT_TOLERANCE	   0.7
+#define AUDIT_TOLERANCE 0.7
 /* The share of packets lost at random beyond which no one is believed. */
-#define RANDOM_MAX	   0.3
-#define RANDOM_WEIGHT	   0.002
+#define RANDOM_MAX    0.3
+#define RANDOM_WEIGHT 0.002
 
-#define EASE		   0.95
-#define PRESSURE_HIGH	   20
-#define PRESSURE_MAX	   40
+#define EASE	      0.95
+#define PRESSURE_HIGH 20
+#define PRESSURE_MAX  40
 
 struct received {
 	double rate;
@@ -75,7 +75,8 @@ struct tfrc_sender {
 	unsigned int received_count;
 	bool any_feedback;
 	bool eased; /* UDDJ_EASE: slow start is over */
-	unsigned int pressure; /* UDDJ_EASE: congested round trips less calm ones */
+	unsigned int
+		pressure; /* UDDJ_EASE: congested round trips less calm ones */
 	tfrc_time pressure_at;
 	bool congested;
 	bool data_limited;
@@ -84,7 +85,7 @@ struct tfrc_sender {
 	uint32_t loss_events;
 	uint64_t feedback_number;
 
-	tfrc_time slot; /* when the newest packet was to leave */
+	tfrc_time slot;	   /* when the newest packet was to leave */
 	double slot_bytes; /* its size; 0: none has left */
 	tfrc_time nofeedback_at;
 	bool idle; /* nothing was sent since the timer was set */
@@ -115,7 +116,8 @@ static tfrc_time nanoseconds(double s)
 	return s < 1e9 ? (tfrc_time)(s * NS_PER_S) : (tfrc_time)1e18;
 }
 
-struct tfrc_sender *tfrc_sender_new(const struct tfrc_sender_config *config, tfrc_time now)
+struct tfrc_sender *tfrc_sender_new(const struct tfrc_sender_config *config,
+				    tfrc_time now)
 {
 	struct tfrc_sender *s = calloc(1, sizeof(*s));
 
@@ -126,7 +128,8 @@ struct tfrc_sender *tfrc_sender_new(const struct tfrc_sender_config *config, tfr
 		free(s);
 		return NULL;
 	}
-	s->packet_bytes = config->packet_bytes ? config->packet_bytes : PACKET_DEFAULT;
+	s->packet_bytes = config->packet_bytes ? config->packet_bytes
+					       : PACKET_DEFAULT;
 	if (!s->config.burst_ns)
 		s->config.burst_ns = BURST_DEFAULT_NS;
 	s->rate = s->packet_bytes; /* 4.2: a packet a second */
@@ -144,7 +147,8 @@ void tfrc_sender_free(struct tfrc_sender *s)
 	free(s);
 }
 
-/* --- the rate ----------------------------------------------------------------- */
+/* --- the rate
+ * ----------------------------------------------------------------- */
 
 static double least_rate(const struct tfrc_sender *s)
 {
@@ -154,7 +158,8 @@ static double least_rate(const struct tfrc_sender *s)
 /* W_init / R; 0 before there is an R. */
 static double initial_rate(const struct tfrc_sender *s)
 {
-	double window = smaller(4 * s->packet_bytes, larger(2 * s->packet_bytes, INITIAL_BYTES));
+	double window = smaller(4 * s->packet_bytes,
+				larger(2 * s->packet_bytes, INITIAL_BYTES));
 
 	return s->rtt ? window / seconds(s->rtt) : 0;
 }
@@ -164,8 +169,8 @@ static double equation(const struct tfrc_sender *s)
 {
 	if (!s->config.small_packets)
 		return tfrc_equation(s->packet_bytes, seconds(s->rtt), s->p);
-	return tfrc_equation(SMALL_NOMINAL, seconds(s->rtt), s->p) * s->packet_bytes /
-	       (s->packet_bytes + SMALL_HEADER);
+	return tfrc_equation(SMALL_NOMINAL, seconds(s->rtt), s->p) *
+	       s->packet_bytes / (s->packet_bytes + SMALL_HEADER);
 }
 
 static double received_max(const struct tfrc_sender *s)
@@ -181,7 +186,7 @@ static double received_max(const struct tfrc_sender *s)
 
 static void received_only(struct tfrc_sender *s, tfrc_time now, double rate)
 {
-	s->received[0] = (struct received){ .rate = rate, .at = now };
+	s->received[0] = (struct received){.rate = rate, .at = now};
 	s->received_count = 1;
 }
 
@@ -194,17 +199,19 @@ static void received_update(struct tfrc_sender *s, tfrc_time now, double rate)
 		if (now - s->received[i].at <= 2 * s->rtt)
 			s->received[kept++] = s->received[i];
 	if (kept == RECEIVED_MAX) {
-		memmove(s->received, s->received + 1, (RECEIVED_MAX - 1) * sizeof(s->received[0]));
+		memmove(s->received, s->received + 1,
+			(RECEIVED_MAX - 1) * sizeof(s->received[0]));
 		kept--;
 	}
-	s->received[kept++] = (struct received){ .rate = rate, .at = now };
+	s->received[kept++] = (struct received){.rate = rate, .at = now};
 	s->received_count = kept;
 }
 
 /* "Maximize X_recv_set" */
 static void received_maximize(struct tfrc_sender *s, tfrc_time now, double rate)
 {
-	received_only(s, now, s->received_count ? larger(rate, received_max(s)) : rate);
+	received_only(s, now,
+		      s->received_count ? larger(rate, received_max(s)) : rate);
 }
 
 static void received_halve(struct tfrc_sender *s)
@@ -224,7 +231,8 @@ static void rate_update(struct tfrc_sender *s, tfrc_time now, double limit)
 	if (s->p > 0) {
 		rate_set(s, smaller(s->rate_equation, limit));
 	} else if (now - s->last_doubled >= s->rtt) {
-		rate_set(s, larger(smaller(2 * s->rate, limit), initial_rate(s)));
+		rate_set(s,
+			 larger(smaller(2 * s->rate, limit), initial_rate(s)));
 		s->last_doubled = now;
 	}
 }
@@ -242,14 +250,15 @@ static void note_pressure(struct tfrc_sender *s, tfrc_time now)
 
 /*
  * UDDJ_EASE. A congested round trip: below what arrives, so that the queue
- * drains. After the first of them slow start is over: the rate grows by a packet
- * a round trip, up to what the equation allows.
+ * drains. After the first of them slow start is over: the rate grows by a
+ * packet a round trip, up to what the equation allows.
  *
  * A queue that stays although we ease is someone else's, TCP's most likely. Who
  * goes on easing gives way for ever; who takes what the equation allows for the
  * losses by congestion has what plain TFRC would have there.
  */
-static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received, double limit)
+static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received,
+		      double limit)
 {
 	double ceiling = s->p > 0 ? smaller(s->rate_equation, limit) : limit;
 
@@ -268,12 +277,14 @@ static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received, dou
 		return;
 	} else if (now - s->last_doubled >= s->rtt) {
 		s->last_doubled = now;
-		rate_set(s, smaller(s->rate + s->packet_bytes / seconds(s->rtt), ceiling));
+		rate_set(s, smaller(s->rate + s->packet_bytes / seconds(s->rtt),
+				    ceiling));
 	}
 	rate_set(s, smaller(s->rate, ceiling));
 }
 
-/* --- sending -------------------------------------------------------------------- */
+/* --- sending
+ * -------------------------------------------------------------------- */
 
 /* 4.5: X_inst; slower while the queue is longer than it has been. */
 static double sending_rate(const struct tfrc_sender *s)
@@ -281,7 +292,9 @@ static double sending_rate(const struct tfrc_sender *s)
 	double rate = s->rate;
 
 	if (s->config.damping && s->rtt_sample > 0)
-		rate = larger(rate * s->rtt_sqmean / sqrt((double)s->rtt_sample), least_rate(s));
+		rate = larger(rate * s->rtt_sqmean /
+				      sqrt((double)s->rtt_sample),
+			      least_rate(s));
 	if (s->config.max_rate > 0)
 		rate = smaller(rate, s->config.max_rate);
 	return rate;
@@ -291,7 +304,8 @@ static tfrc_time packet_gap(const struct tfrc_sender *s, double bytes)
 {
 	tfrc_time gap = nanoseconds(bytes / sending_rate(s));
 
-	return s->config.small_packets && gap < SMALL_GAP_NS ? SMALL_GAP_NS : gap;
+	return s->config.small_packets && gap < SMALL_GAP_NS ? SMALL_GAP_NS
+							     : gap;
 }
 
 static tfrc_time nofeedback_time(const struct tfrc_sender *s)
@@ -303,14 +317,16 @@ static tfrc_time nofeedback_time(const struct tfrc_sender *s)
 
 static void nofeedback_restart(struct tfrc_sender *s, tfrc_time now)
 {
-	s->nofeedback_at = now + (s->rtt ? nofeedback_time(s) : NOFEEDBACK_FIRST_NS);
+	s->nofeedback_at =
+		now + (s->rtt ? nofeedback_time(s) : NOFEEDBACK_FIRST_NS);
 	s->idle = true;
 }
 
 /* t_i + t_ipi of 8.3, with the rate of now: what was slow need not stay so. */
 tfrc_time tfrc_sender_next_send(const struct tfrc_sender *s)
 {
-	return s->slot_bytes > 0 ? s->slot + packet_gap(s, s->slot_bytes) : s->slot;
+	return s->slot_bytes > 0 ? s->slot + packet_gap(s, s->slot_bytes)
+				 : s->slot;
 }
 
 tfrc_time tfrc_sender_next_timer(const struct tfrc_sender *s)
@@ -336,13 +352,16 @@ static uint32_t microseconds(tfrc_time t)
 	return t / 1000 < UINT32_MAX ? (uint32_t)(t / 1000) : UINT32_MAX;
 }
 
-int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now, size_t payload_bytes, bool more,
-		       bool fin, uint8_t header[TFRC_DATA_HEADER_BYTES])
+int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now,
+		       size_t payload_bytes, bool more, bool fin,
+		       uint8_t header[TFRC_DATA_HEADER_BYTES])
 {
 	struct wire_data data = {
-		.flags = (uint8_t)(s->config.discrimination << WIRE_DATA_DISCRIMINATE_SHIFT |
+		.flags = (uint8_t)(s->config.discrimination
+					   << WIRE_DATA_DISCRIMINATE_SHIFT |
 				   s->config.uddj_law << WIRE_DATA_LAW_SHIFT |
-				   (s->config.small_packets ? WIRE_DATA_SMALL : 0) |
+				   (s->config.small_packets ? WIRE_DATA_SMALL
+							    : 0) |
 				   (fin ? WIRE_DATA_FIN : 0)),
 		.connection_id = s->config.connection_id,
 		.seq = s->audit.next_seq,
@@ -354,13 +373,16 @@ int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now, size_t payload_byte
 	};
 	size_t bytes = payload_bytes + TFRC_DATA_HEADER_BYTES;
 
-	if (now < 0 || now >= WIRE_TIME_MAX || payload_bytes > TFRC_PACKET_MAX_BYTES ||
+	if (now < 0 || now >= WIRE_TIME_MAX ||
+	    payload_bytes > TFRC_PACKET_MAX_BYTES ||
 	    bytes > TFRC_PACKET_MAX_BYTES)
 		return TFRC_E_FORMAT;
-	s->packet_bytes = s->audit.next_seq ? 0.9 * s->packet_bytes + 0.1 * (double)bytes :
-					      (double)bytes;
+	s->packet_bytes = s->audit.next_seq
+				  ? 0.9 * s->packet_bytes + 0.1 * (double)bytes
+				  : (double)bytes;
 	schedule(s, now, (double)bytes);
-	if (audit_sent(&s->audit, now, bytes, more && tfrc_sender_next_send(s) > now))
+	if (audit_sent(&s->audit, now, bytes,
+		       more && tfrc_sender_next_send(s) > now))
 		return TFRC_E_NOMEM;
 	s->payload_sent += payload_bytes;
 	if (s->nofeedback_at == TFRC_NEVER)
@@ -370,14 +392,17 @@ int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now, size_t payload_byte
 	return 0;
 }
 
-/* --- feedback ------------------------------------------------------------------- */
+/* --- feedback
+ * ------------------------------------------------------------------- */
 
-static void take_rtt(struct tfrc_sender *s, tfrc_time now, const struct wire_feedback *fb)
+static void take_rtt(struct tfrc_sender *s, tfrc_time now,
+		     const struct wire_feedback *fb)
 {
 	tfrc_time whole = now - audit_sent_at(&s->audit, fb->echo_seq);
 	tfrc_time sample = whole - (tfrc_time)fb->delay_ns;
 
-	/* who claims to have waited longer than the whole round trip is not believed */
+	/* who claims to have waited longer than the whole round trip is not
+	 * believed */
 	if (sample < RTT_MIN_NS)
 		sample = whole > RTT_MIN_NS ? whole : RTT_MIN_NS;
 	s->rtt_sample = sample;
@@ -388,7 +413,8 @@ static void take_rtt(struct tfrc_sender *s, tfrc_time now, const struct wire_fee
 		s->rtt_sqmean = sqrt((double)sample);
 		return;
 	}
-	s->rtt = (tfrc_time)(RTT_WEIGHT * (double)s->rtt + (1 - RTT_WEIGHT) * (double)sample);
+	s->rtt = (tfrc_time)(RTT_WEIGHT * (double)s->rtt +
+			     (1 - RTT_WEIGHT) * (double)sample);
 	s->rtt_sqmean = RTT_SQMEAN_WEIGHT * s->rtt_sqmean +
 			(1 - RTT_SQMEAN_WEIGHT) * sqrt((double)sample);
 }
@@ -408,9 +434,11 @@ static void seed_audit(struct tfrc_sender *s)
 {
 	double most = received_max(s);
 
-	if (s->audit.history.events == 1 && s->rtt && most > 0 && isfinite(most))
+	if (s->audit.history.events == 1 && s->rtt && most > 0 &&
+	    isfinite(most))
 		history_seed(&s->audit.history,
-			     1 / tfrc_equation_inverse(s->packet_bytes, seconds(s->rtt), most));
+			     1 / tfrc_equation_inverse(s->packet_bytes,
+						       seconds(s->rtt), most));
 }
 
 /* p as told, unless the holes told say more. */
@@ -421,20 +449,24 @@ static double believed_p(struct tfrc_sender *s, const struct wire_feedback *fb)
 	s->p_audited = history_rate(&s->audit.history);
 	if (p < AUDIT_TOLERANCE * s->p_audited)
 		p = s->p_audited;
-	if (s->config.discrimination != TFRC_LOSS_TFRC && s->loss_share > RANDOM_MAX)
+	if (s->config.discrimination != TFRC_LOSS_TFRC &&
+	    s->loss_share > RANDOM_MAX)
 		p = larger(p, s->loss_share);
 	return p;
 }
 
-static double believed_rate(const struct tfrc_sender *s, const struct wire_feedback *fb)
+static double believed_rate(const struct tfrc_sender *s,
+			    const struct wire_feedback *fb)
 {
-	double rate = wire_rate_value(fb->x_recv), most = audit_rate_max(&s->audit);
+	double rate = wire_rate_value(fb->x_recv),
+	       most = audit_rate_max(&s->audit);
 
 	return most > 0 ? smaller(rate, most) : rate;
 }
 
 /* 4.3, step 4: the limit from what has been received. */
-static double received_limit(struct tfrc_sender *s, tfrc_time now, double rate, bool new_loss)
+static double received_limit(struct tfrc_sender *s, tfrc_time now, double rate,
+			     bool new_loss)
 {
 	if (!s->data_limited) {
 		received_update(s, now, rate);
@@ -449,7 +481,8 @@ static double received_limit(struct tfrc_sender *s, tfrc_time now, double rate, 
 	return received_max(s);
 }
 
-/* 4.2: the first feedback gives the first round trip time, and the initial rate. */
+/* 4.2: the first feedback gives the first round trip time, and the initial
+ * rate. */
 static void first_feedback(struct tfrc_sender *s, tfrc_time now)
 {
 	s->any_feedback = true;
@@ -459,10 +492,12 @@ static void first_feedback(struct tfrc_sender *s, tfrc_time now)
 
 static bool eases(const struct tfrc_sender *s)
 {
-	return s->config.discrimination == TFRC_LOSS_UDDJ && s->config.uddj_law == TFRC_UDDJ_EASE;
+	return s->config.discrimination == TFRC_LOSS_UDDJ &&
+	       s->config.uddj_law == TFRC_UDDJ_EASE;
 }
 
-static void later_feedback(struct tfrc_sender *s, tfrc_time now, const struct wire_feedback *fb)
+static void later_feedback(struct tfrc_sender *s, tfrc_time now,
+			   const struct wire_feedback *fb)
 {
 	double p_before = s->p, rate = believed_rate(s, fb), limit;
 	bool new_loss;
@@ -479,8 +514,8 @@ static void later_feedback(struct tfrc_sender *s, tfrc_time now, const struct wi
 		rate_update(s, now, limit);
 }
 
-static int check_feedback(const struct tfrc_sender *s, const void *packet, size_t bytes,
-			  struct wire_feedback *fb)
+static int check_feedback(const struct tfrc_sender *s, const void *packet,
+			  size_t bytes, struct wire_feedback *fb)
 {
 	int error = wire_get_feedback(packet, bytes, fb);
 
@@ -493,9 +528,11 @@ static int check_feedback(const struct tfrc_sender *s, const void *packet, size_
 	return audit_check(&s->audit, fb);
 }
 
-int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now, const void *packet, size_t bytes)
+int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now,
+			 const void *packet, size_t bytes)
 {
-	uint64_t lost = s->audit.lost_congestion + s->audit.random_counted, edge = s->audit.edge;
+	uint64_t lost = s->audit.lost_congestion + s->audit.random_counted,
+		 edge = s->audit.edge;
 	struct wire_feedback fb;
 	int error = check_feedback(s, packet, bytes, &fb);
 
@@ -510,7 +547,8 @@ int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now, const void *packe
 	s->fin_acked = s->fin_acked || fb.flags & WIRE_FEEDBACK_FIN;
 	take_rtt(s, now, &fb);
 	audit_take(&s->audit, &fb, s->rtt);
-	take_losses(s, s->audit.lost_congestion + s->audit.random_counted - lost,
+	take_losses(s,
+		    s->audit.lost_congestion + s->audit.random_counted - lost,
 		    s->audit.edge - edge);
 	if (s->any_feedback)
 		later_feedback(s, now, &fb);
@@ -521,7 +559,8 @@ int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now, const void *packe
 	return 0;
 }
 
-/* --- silence -------------------------------------------------------------------- */
+/* --- silence
+ * -------------------------------------------------------------------- */
 
 /* "Update_Limits", 4.4 */
 static void update_limits(struct tfrc_sender *s, tfrc_time now, double limit)
@@ -548,7 +587,8 @@ void tfrc_sender_timer(struct tfrc_sender *s, tfrc_time now)
 	if (now < s->nofeedback_at)
 		return;
 	if (s->idle && (!s->any_feedback || has_spare_rate(s))) {
-		/* nothing was sent that could be answered: wait until something is */
+		/* nothing was sent that could be answered: wait until something
+		 * is */
 		s->nofeedback_at = TFRC_NEVER;
 		return;
 	}
@@ -562,7 +602,8 @@ void tfrc_sender_timer(struct tfrc_sender *s, tfrc_time now)
 	nofeedback_restart(s, now);
 }
 
-void tfrc_sender_get_info(const struct tfrc_sender *s, struct tfrc_sender_info *info)
+void tfrc_sender_get_info(const struct tfrc_sender *s,
+			  struct tfrc_sender_info *info)
 {
 	double received = received_max(s);
 	uint64_t headers = s->audit.arrived_packets * TFRC_DATA_HEADER_BYTES;
@@ -577,11 +618,12 @@ void tfrc_sender_get_info(const struct tfrc_sender *s, struct tfrc_sender_info *
 		.rtt_sample_ns = s->rtt_sample,
 		.rtt_min_ns = s->rtt_low,
 		.packets_sent = s->audit.next_seq,
-		.bytes_sent = s->payload_sent + s->audit.next_seq * TFRC_DATA_HEADER_BYTES,
+		.bytes_sent = s->payload_sent +
+			      s->audit.next_seq * TFRC_DATA_HEADER_BYTES,
 		.payload_sent = s->payload_sent,
-		.payload_arrived = s->audit.arrived_bytes > headers ?
-					   s->audit.arrived_bytes - headers :
-					   0,
+		.payload_arrived = s->audit.arrived_bytes > headers
+					   ? s->audit.arrived_bytes - headers
+					   : 0,
 		.packets_lost_congestion = s->audit.lost_congestion,
 		.packets_lost_random = s->audit.lost_random,
 		.feedbacks = s->feedbacks,

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #define SKEW_WINDOWS_MIN 6
-#define SKEW_MAX	 500e-6 /* crystals are within 200 ppm; what is more is no skew */
-#define PAIRS_MAX	 (SKEW_WINDOWS * (SKEW_WINDOWS - 1) / 2)
+#define SKEW_MAX \
+	500e-6 /* crystals are within 200 ppm; what is more is no skew */
+#define PAIRS_MAX (SKEW_WINDOWS * (SKEW_WINDOWS - 1) / 2)
 
 static int compare(const void *a, const void *b)
 {
@@ -21,11 +22,12 @@ static double median_slope(const struct skew *skew)
 
 	for (unsigned int i = 0; i < skew->count; i++) {
 		for (unsigned int j = 0; j < i; j++) {
-			const struct skew_window *a = &skew->windows[i], *b = &skew->windows[j];
+			const struct skew_window *a = &skew->windows[i],
+						 *b = &skew->windows[j];
 
 			if (a->time_ns != b->time_ns)
-				slopes[pairs++] =
-					(a->value_ns - b->value_ns) / (a->time_ns - b->time_ns);
+				slopes[pairs++] = (a->value_ns - b->value_ns) /
+						  (a->time_ns - b->time_ns);
 		}
 	}
 	if (!pairs)
@@ -59,7 +61,8 @@ static void open_window(struct skew *skew, tfrc_time sent)
 	skew->samples = 0;
 }
 
-void skew_sample(struct skew *skew, tfrc_time sent, tfrc_time transit, tfrc_time rtt)
+void skew_sample(struct skew *skew, tfrc_time sent, tfrc_time transit,
+		 tfrc_time rtt)
 {
 	if (!skew->started) {
 		skew->started = true;

@@ -21,8 +21,8 @@
 
 #include "tfrc.h"
 
-#define SKEW_WINDOWS	 32
-#define SKEW_WINDOW_NS	 INT64_C(1000000000)
+#define SKEW_WINDOWS   32
+#define SKEW_WINDOW_NS INT64_C(1000000000)
 
 struct skew_window {
 	double time_ns;	 /* sender's clock, mean, since the first packet */
@@ -64,7 +64,8 @@ struct skew {
  * @transit: R - S, ns
  * @rtt: the newest round trip time, ns
  */
-void skew_sample(struct skew *skew, tfrc_time sent, tfrc_time transit, tfrc_time rtt);
+void skew_sample(struct skew *skew, tfrc_time sent, tfrc_time transit,
+		 tfrc_time rtt);
 
 /* A clock was stepped. */
 void skew_step(struct skew *skew);

@@ -7,12 +7,12 @@
 #define QUEUE_FULL	0.5
 #define WINDOW_NS	(30 * INT64_C(1000000000))
 /* No queue holds a packet longer: a clock was stepped, or a host was asleep. */
-#define STEP_NS		(10 * INT64_C(1000000000))
+#define STEP_NS (10 * INT64_C(1000000000))
 
 static void interval_begin(struct uddj *u)
 {
-	u->now = (struct uddj_interval){ .queue_low_ns = u->queue_ns,
-					 .queue_high_ns = u->queue_ns };
+	u->now = (struct uddj_interval){.queue_low_ns = u->queue_ns,
+					.queue_high_ns = u->queue_ns};
 }
 
 static void path_restart(struct uddj *u)
@@ -22,7 +22,7 @@ static void path_restart(struct uddj *u)
 	u->queue_top_ns[0] = 0;
 	u->queue_top_ns[1] = 0;
 	u->stuck = 0;
-	u->last = (struct uddj_interval){ 0 };
+	u->last = (struct uddj_interval){0};
 	interval_begin(u);
 }
 
@@ -55,7 +55,8 @@ static tfrc_time rtt_low(const struct uddj *u)
 
 static double queue_top(const struct uddj *u)
 {
-	return u->queue_top_ns[0] > u->queue_top_ns[1] ? u->queue_top_ns[0] : u->queue_top_ns[1];
+	return u->queue_top_ns[0] > u->queue_top_ns[1] ? u->queue_top_ns[0]
+						       : u->queue_top_ns[1];
 }
 
 /* Equations (7) and (8), and the sums of (10). */
@@ -85,7 +86,8 @@ static void update(struct uddj *u, double in_ns, double out_ns)
 	u->now.packets++;
 }
 
-void uddj_packet(struct uddj *u, tfrc_time sent, tfrc_time arrived, tfrc_time rtt)
+void uddj_packet(struct uddj *u, tfrc_time sent, tfrc_time arrived,
+		 tfrc_time rtt)
 {
 	tfrc_time in, out;
 
@@ -128,7 +130,8 @@ static double unexplained_ns(const struct uddj *u)
 		return 0;
 	if (u->last.rtt_high_ns > high)
 		high = u->last.rtt_high_ns;
-	return u->now.queue_low_ns - (double)(high - rtt_low(u)) - (double)UDDJ_QUEUE_NS;
+	return u->now.queue_low_ns - (double)(high - rtt_low(u)) -
+	       (double)UDDJ_QUEUE_NS;
 }
 
 static void check_queue(struct uddj *u)

@@ -72,7 +72,8 @@ struct uddj_interval {
  * @queue_ns: q
  * @now: the open interval
  * @last: the one before it
- * @rtt_low_ns: smallest round trip time of the newest half minute, and of the one before
+ * @rtt_low_ns: smallest round trip time of the newest half minute, and of the
+ * one before
  * @window_since: sender's clock when the newest began
  * @queue_top_ns: largest q of the same times
  * @stuck: intervals in a row whose q the round trip does not explain
@@ -103,7 +104,8 @@ struct uddj {
  * @arrived: R, ns
  * @rtt: newest sample of the round trip, ns; 0: none
  */
-void uddj_packet(struct uddj *u, tfrc_time sent, tfrc_time arrived, tfrc_time rtt);
+void uddj_packet(struct uddj *u, tfrc_time sent, tfrc_time arrived,
+		 tfrc_time rtt);
 
 /**
  * uddj_interval_end() - a round trip is over

@@ -27,7 +27,8 @@ static uint8_t first_byte(unsigned int type)
 	return (uint8_t)(TFRC_WIRE_VERSION << 4 | type);
 }
 
-void wire_put_data(uint8_t out[TFRC_DATA_HEADER_BYTES], const struct wire_data *data)
+void wire_put_data(uint8_t out[TFRC_DATA_HEADER_BYTES],
+		   const struct wire_data *data)
 {
 	out = put(out, first_byte(TYPE_DATA), 1);
 	out = put(out, data->flags, 1);
@@ -48,14 +49,17 @@ static bool data_is_possible(const struct wire_data *data)
 	unsigned int law = data->flags & WIRE_DATA_LAW;
 
 	return !(data->flags & ~WIRE_DATA_KNOWN) && data->seq < WIRE_SEQ_MAX &&
-	       data->acked_edge <= data->seq && data->send_time_ns < WIRE_TIME_MAX &&
-	       discrimination >> WIRE_DATA_DISCRIMINATE_SHIFT <= TFRC_LOSS_WIRELESS &&
+	       data->acked_edge <= data->seq &&
+	       data->send_time_ns < WIRE_TIME_MAX &&
+	       discrimination >> WIRE_DATA_DISCRIMINATE_SHIFT <=
+		       TFRC_LOSS_WIRELESS &&
 	       law >> WIRE_DATA_LAW_SHIFT <= TFRC_UDDJ_CLASSIFY;
 }
 
 int wire_get_data(const uint8_t *in, size_t bytes, struct wire_data *data)
 {
-	if (bytes < TFRC_DATA_HEADER_BYTES || get(&in, 1) != first_byte(TYPE_DATA))
+	if (bytes < TFRC_DATA_HEADER_BYTES ||
+	    get(&in, 1) != first_byte(TYPE_DATA))
 		return TFRC_E_FORMAT;
 	data->flags = (uint8_t)get(&in, 1);
 	if (get(&in, 2))
@@ -72,7 +76,8 @@ int wire_get_data(const uint8_t *in, size_t bytes, struct wire_data *data)
 	return 0;
 }
 
-size_t wire_put_feedback(uint8_t out[TFRC_FEEDBACK_MAX_BYTES], const struct wire_feedback *fb)
+size_t wire_put_feedback(uint8_t out[TFRC_FEEDBACK_MAX_BYTES],
+			 const struct wire_feedback *fb)
 {
 	const uint8_t *begin = out;
 
@@ -95,7 +100,9 @@ size_t wire_put_feedback(uint8_t out[TFRC_FEEDBACK_MAX_BYTES], const struct wire
 		const struct wire_hole *hole = &fb->hole[i];
 
 		out = put(out, hole->first, 8);
-		out = put(out, hole->length | (hole->random ? WIRE_HOLE_RANDOM : 0), 4);
+		out = put(out,
+			  hole->length | (hole->random ? WIRE_HOLE_RANDOM : 0),
+			  4);
 	}
 	return (size_t)(out - begin);
 }
@@ -113,7 +120,8 @@ static int get_holes(const uint8_t *in, struct wire_feedback *fb)
 		length = (uint32_t)get(&in, 4);
 		hole->length = length & WIRE_HOLE_LENGTH_MAX;
 		hole->random = length & WIRE_HOLE_RANDOM;
-		if (!hole->length || hole->first < free_from || hole->first >= fb->edge ||
+		if (!hole->length || hole->first < free_from ||
+		    hole->first >= fb->edge ||
 		    hole->length > fb->edge - hole->first)
 			return TFRC_E_FORMAT;
 		free_from = hole->first + hole->length;
@@ -123,12 +131,14 @@ static int get_holes(const uint8_t *in, struct wire_feedback *fb)
 
 int wire_get_feedback(const uint8_t *in, size_t bytes, struct wire_feedback *fb)
 {
-	if (bytes < WIRE_FEEDBACK_HEADER_BYTES || get(&in, 1) != first_byte(TYPE_FEEDBACK))
+	if (bytes < WIRE_FEEDBACK_HEADER_BYTES ||
+	    get(&in, 1) != first_byte(TYPE_FEEDBACK))
 		return TFRC_E_FORMAT;
 	fb->flags = (uint8_t)get(&in, 1);
 	fb->holes = (uint16_t)get(&in, 2);
 	if (fb->flags & ~WIRE_FEEDBACK_KNOWN || fb->holes > WIRE_HOLES_MAX ||
-	    bytes != WIRE_FEEDBACK_HEADER_BYTES + fb->holes * (size_t)WIRE_HOLE_BYTES)
+	    bytes != WIRE_FEEDBACK_HEADER_BYTES +
+			     fb->holes * (size_t)WIRE_HOLE_BYTES)
 		return TFRC_E_FORMAT;
 	fb->connection_id = get(&in, 8);
 	fb->number = get(&in, 8);
@@ -141,8 +151,8 @@ int wire_get_feedback(const uint8_t *in, size_t bytes, struct wire_feedback *fb)
 	fb->edge = get(&in, 8);
 	fb->nonce_sum = (uint32_t)get(&in, 4);
 	fb->queue_us = (uint32_t)get(&in, 4);
-	if (get(&in, 4) || fb->echo_seq >= WIRE_SEQ_MAX || fb->edge > fb->echo_seq + 1 ||
-	    fb->delay_ns >= WIRE_TIME_MAX)
+	if (get(&in, 4) || fb->echo_seq >= WIRE_SEQ_MAX ||
+	    fb->edge > fb->echo_seq + 1 || fb->delay_ns >= WIRE_TIME_MAX)
 		return TFRC_E_FORMAT;
 	return get_holes(in, fb);
 }
@@ -151,8 +161,9 @@ uint64_t wire_rate(double bytes_per_s)
 {
 	if (!(bytes_per_s > 0))
 		return 0;
-	return bytes_per_s < (double)INT64_MAX / RATE_ONE ? (uint64_t)(bytes_per_s * RATE_ONE) :
-							    INT64_MAX;
+	return bytes_per_s < (double)INT64_MAX / RATE_ONE
+		       ? (uint64_t)(bytes_per_s * RATE_ONE)
+		       : INT64_MAX;
 }
 
 double wire_rate_value(uint64_t rate)

@@ -9,13 +9,13 @@
 #include "tfrc.h"
 
 /* Bits of a data packet's flags. */
-#define WIRE_DATA_FIN		0x01
-#define WIRE_DATA_SMALL		0x02 /* RFC 4828 */
-#define WIRE_DATA_DISCRIMINATE	0x0c /* enum tfrc_discrimination */
+#define WIRE_DATA_FIN		     0x01
+#define WIRE_DATA_SMALL		     0x02 /* RFC 4828 */
+#define WIRE_DATA_DISCRIMINATE	     0x0c /* enum tfrc_discrimination */
 #define WIRE_DATA_DISCRIMINATE_SHIFT 2
-#define WIRE_DATA_LAW		0x30 /* enum tfrc_uddj_law */
-#define WIRE_DATA_LAW_SHIFT	4
-#define WIRE_DATA_KNOWN		0x3f
+#define WIRE_DATA_LAW		     0x30 /* enum tfrc_uddj_law */
+#define WIRE_DATA_LAW_SHIFT	     4
+#define WIRE_DATA_KNOWN		     0x3f
 
 /* Bits of a feedback packet's flags. */
 #define WIRE_FEEDBACK_FIN	0x01
@@ -72,11 +72,14 @@ struct wire_feedback {
 	struct wire_hole hole[WIRE_HOLES_MAX];
 };
 
-void wire_put_data(uint8_t out[TFRC_DATA_HEADER_BYTES], const struct wire_data *data);
+void wire_put_data(uint8_t out[TFRC_DATA_HEADER_BYTES],
+		   const struct wire_data *data);
 int wire_get_data(const uint8_t *in, size_t bytes, struct wire_data *data);
 
-size_t wire_put_feedback(uint8_t out[TFRC_FEEDBACK_MAX_BYTES], const struct wire_feedback *fb);
-int wire_get_feedback(const uint8_t *in, size_t bytes, struct wire_feedback *fb);
+size_t wire_put_feedback(uint8_t out[TFRC_FEEDBACK_MAX_BYTES],
+			 const struct wire_feedback *fb);
+int wire_get_feedback(const uint8_t *in, size_t bytes,
+		      struct wire_feedback *fb);
 
 /* Fixed point of x_recv and p; what does not fit becomes the largest value. */
 uint64_t wire_rate(double bytes_per_s);

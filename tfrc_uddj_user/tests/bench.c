@@ -23,10 +23,11 @@ static double processor_s(void)
 }
 
 /* One in LOSS packets is lost. */
-static void measure(const char *name, enum tfrc_discrimination discrimination, unsigned int loss)
+static void measure(const char *name, enum tfrc_discrimination discrimination,
+		    unsigned int loss)
 {
-	const struct tfrc_sender_config config = { .connection_id = 1,
-						   .discrimination = discrimination };
+	const struct tfrc_sender_config config = {
+		.connection_id = 1, .discrimination = discrimination};
 	struct tfrc_sender *sender = tfrc_sender_new(&config, 0);
 	struct tfrc_receiver *receiver = tfrc_receiver_new(NULL);
 	static uint8_t packet[BYTES], feedback[TFRC_FEEDBACK_MAX_BYTES];
@@ -39,16 +40,20 @@ static void measure(const char *name, enum tfrc_discrimination discrimination, u
 	for (unsigned int i = 0; i < PACKETS; i++, now += GAP_NS) {
 		size_t bytes = 0;
 
-		tfrc_sender_packet(sender, now, BYTES - TFRC_DATA_HEADER_BYTES, true, false, packet);
+		tfrc_sender_packet(sender, now, BYTES - TFRC_DATA_HEADER_BYTES,
+				   true, false, packet);
 		if (loss && i % loss == loss / 2)
 			continue;
-		if (tfrc_receiver_data(receiver, now, now, packet, BYTES, NULL) > 0)
+		if (tfrc_receiver_data(receiver, now, now, packet, BYTES,
+				       NULL) > 0)
 			bytes = tfrc_receiver_feedback(receiver, now, feedback);
-		if (bytes && !tfrc_sender_feedback(sender, now + RTT_NS, feedback, bytes))
+		if (bytes && !tfrc_sender_feedback(sender, now + RTT_NS,
+						   feedback, bytes))
 			feedbacks++;
 	}
 	printf("%-24s %6.1f ns a packet, %llu feedbacks\n", name,
-	       (processor_s() - begin) * 1e9 / PACKETS, (unsigned long long)feedbacks);
+	       (processor_s() - begin) * 1e9 / PACKETS,
+	       (unsigned long long)feedbacks);
 	tfrc_sender_free(sender);
 	tfrc_receiver_free(receiver);
 }

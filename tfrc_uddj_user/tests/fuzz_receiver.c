@@ -18,7 +18,8 @@ static void check(struct tfrc_receiver *receiver, tfrc_time now)
 	size_t bytes = tfrc_receiver_feedback(receiver, now, out);
 
 	tfrc_receiver_get_info(receiver, &info);
-	if (bytes > sizeof(out) || !(info.loss_event_rate >= 0 && info.loss_event_rate <= 1) ||
+	if (bytes > sizeof(out) ||
+	    !(info.loss_event_rate >= 0 && info.loss_event_rate <= 1) ||
 	    !(info.rate_received >= 0))
 		abort();
 }
@@ -30,11 +31,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 
 	while (receiver && bytes > 2) {
 		size_t length = input[1] < bytes - 2 ? input[1] : bytes - 2;
-		uint8_t *packet = malloc(length + 1); /* so that reading too far is seen */
+		uint8_t *packet = malloc(
+			length + 1); /* so that reading too far is seen */
 
 		now += input[0] * STEP_NS;
 		memcpy(packet, input + 2, length);
-		if (tfrc_receiver_data(receiver, now, now, packet, length, NULL) > 0)
+		if (tfrc_receiver_data(receiver, now, now, packet, length,
+				       NULL) > 0)
 			check(receiver, now);
 		free(packet);
 		input += 2 + length;

@@ -13,8 +13,8 @@
 #define PACKETS 32
 #define STEP_NS INT64_C(300000)
 
-static const struct tfrc_sender_config config = { .connection_id = 1,
-						   .discrimination = TFRC_LOSS_UDDJ };
+static const struct tfrc_sender_config config = {
+	.connection_id = 1, .discrimination = TFRC_LOSS_UDDJ};
 
 static uint32_t sum_of(const struct wire_feedback *fb)
 {
@@ -32,7 +32,8 @@ static uint32_t sum_of(const struct wire_feedback *fb)
 	return sum;
 }
 
-static void give(struct tfrc_sender *sender, tfrc_time now, const uint8_t *input, size_t bytes)
+static void give(struct tfrc_sender *sender, tfrc_time now,
+		 const uint8_t *input, size_t bytes)
 {
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES];
 	struct tfrc_sender_info info;
@@ -50,7 +51,8 @@ static void give(struct tfrc_sender *sender, tfrc_time now, const uint8_t *input
 	}
 	tfrc_sender_timer(sender, now);
 	tfrc_sender_get_info(sender, &info);
-	if (!(info.rate > 0) || !(info.loss_event_rate >= 0 && info.loss_event_rate <= 1) ||
+	if (!(info.rate > 0) ||
+	    !(info.loss_event_rate >= 0 && info.loss_event_rate <= 1) ||
 	    info.payload_arrived > info.bytes_sent)
 		abort();
 }
@@ -62,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	tfrc_time now = 0;
 
 	for (unsigned int i = 0; sender && i < PACKETS; i++)
-		tfrc_sender_packet(sender, now += STEP_NS, i * 40, i % 3, false, header);
+		tfrc_sender_packet(sender, now += STEP_NS, i * 40, i % 3, false,
+				   header);
 	while (sender && bytes > 3) {
 		size_t length = input[1] | (size_t)input[2] << 8;
 

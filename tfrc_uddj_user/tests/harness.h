@@ -12,19 +12,20 @@
 /* Failed expectations of the running test. */
 extern unsigned int test_failures;
 
-#define EXPECT(cond, ...) \
-	do { \
-		if (!(cond) && test_failures++ < 5) { \
+#define EXPECT(cond, ...)                                                   \
+	do {                                                                \
+		if (!(cond) && test_failures++ < 5) {                       \
 			printf("# %s:%d: %s: ", __FILE__, __LINE__, #cond); \
-			printf(__VA_ARGS__); \
-			printf("\n"); \
-		} \
+			printf(__VA_ARGS__);                                \
+			printf("\n");                                       \
+		}                                                           \
 	} while (0)
 
-#define EXPECT_NEAR(value, wanted, relative) \
-	do { \
-		double v_ = (value), w_ = (wanted); \
-		EXPECT(fabs(v_ - w_) <= (relative) * fabs(w_), "%.9g, wanted %.9g", v_, w_); \
+#define EXPECT_NEAR(value, wanted, relative)                   \
+	do {                                                   \
+		double v_ = (value), w_ = (wanted);            \
+		EXPECT(fabs(v_ - w_) <= (relative) * fabs(w_), \
+		       "%.9g, wanted %.9g", v_, w_);           \
 	} while (0)
 
 /* A test and the claim it makes. */

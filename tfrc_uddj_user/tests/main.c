@@ -8,8 +8,8 @@
 unsigned int test_failures;
 
 static const struct test *const suites[] = {
-	equation_tests, history_tests, wire_tests, uddj_tests,
-	sender_tests, receiver_tests, liar_tests, connection_tests,
+	equation_tests, history_tests,	wire_tests, uddj_tests,
+	sender_tests,	receiver_tests, liar_tests, connection_tests,
 };
 
 int main(int argc, char **argv)
@@ -23,8 +23,8 @@ int main(int argc, char **argv)
 			test_failures = 0;
 			test->run();
 			failed += test_failures != 0;
-			printf("%sok %u - %s\n", test_failures ? "not " : "", ++number,
-			       test->claim);
+			printf("%sok %u - %s\n", test_failures ? "not " : "",
+			       ++number, test->claim);
 		}
 	}
 	printf("1..%u\n", number);

@@ -24,7 +24,7 @@ static uint32_t draw(uint32_t below)
 
 static size_t mutate(uint8_t *input, size_t bytes)
 {
-	static const uint8_t odd[] = { 0x00, 0x01, 0x7f, 0x80, 0xff, 0x11, 0x12 };
+	static const uint8_t odd[] = {0x00, 0x01, 0x7f, 0x80, 0xff, 0x11, 0x12};
 
 	for (unsigned int i = draw(6) + 1; i-- && bytes;) {
 		size_t at = draw((uint32_t)bytes), span = draw(16) + 1;
@@ -46,7 +46,8 @@ static size_t mutate(uint8_t *input, size_t bytes)
 			if (span > bytes - at)
 				span = bytes - at;
 			if (bytes + span <= BYTES_MAX) {
-				memmove(input + at + span, input + at, bytes - at);
+				memmove(input + at + span, input + at,
+					bytes - at);
 				bytes += span;
 			}
 		}
@@ -80,9 +81,11 @@ int main(int argc, char **argv)
 	runs = strtoul(argv[1], NULL, 10);
 	state = strtoul(argv[2], NULL, 10) * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	for (unsigned long run = 0; run < runs; run++) {
-		size_t bytes = read_file(argv[3 + run % (unsigned long)(argc - 3)], input);
+		size_t bytes = read_file(
+			argv[3 + run % (unsigned long)(argc - 3)], input);
 
-		if (run >= (unsigned long)(argc - 3)) /* each file as it is, first */
+		if (run >=
+		    (unsigned long)(argc - 3)) /* each file as it is, first */
 			bytes = mutate(input, bytes);
 		LLVMFuzzerTestOneInput(input, bytes);
 	}

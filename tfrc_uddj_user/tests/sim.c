@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define PARETO_SHAPE 1.5
-#define PARETO_MAX   100 /* means */
+#define PARETO_MAX   100   /* means */
 #define BUCKETS	     20000 /* of queueing delay, 0.1 ms each */
 #define ORACLE_BITS  (1U << 20)
 
@@ -34,7 +34,8 @@ struct world {
 	unsigned int queued, queue_first;
 	tfrc_time busy_until;
 	/* of each flow */
-	uint32_t send_token[SIM_FLOWS], timer_token[SIM_FLOWS], due_token[SIM_FLOWS];
+	uint32_t send_token[SIM_FLOWS], timer_token[SIM_FLOWS],
+		due_token[SIM_FLOWS];
 	double source_bytes[SIM_FLOWS];
 	tfrc_time source_at[SIM_FLOWS];
 	uint8_t *passed[SIM_FLOWS];
@@ -87,7 +88,8 @@ static struct event pop(struct world *w)
 
 		if (child >= w->count)
 			break;
-		if (child + 1 < w->count && earlier(&w->heap[child + 1], &w->heap[child]))
+		if (child + 1 < w->count &&
+		    earlier(&w->heap[child + 1], &w->heap[child]))
 			child++;
 		if (!earlier(&w->heap[child], &last))
 			break;
@@ -99,7 +101,8 @@ static struct event pop(struct world *w)
 	return first;
 }
 
-/* --- the path --------------------------------------------------------------------- */
+/* --- the path
+ * --------------------------------------------------------------------- */
 
 static uint64_t seq_of(const uint8_t *packet)
 {
@@ -166,7 +169,7 @@ static void enqueue(struct world *w, struct event event)
 	if (w->busy_until < w->now)
 		w->busy_until = w->now;
 	w->busy_until += wire_time(w, event.bytes);
-	push(w, (struct event){ .at = w->busy_until, .kind = LEAVE });
+	push(w, (struct event){.at = w->busy_until, .kind = LEAVE});
 }
 
 static void leave(struct world *w)
@@ -184,39 +187,50 @@ static tfrc_time pareto(struct world *w, tfrc_time mean)
 	double least = (double)mean * (PARETO_SHAPE - 1) / PARETO_SHAPE;
 	double time = least / pow(1 - sim_random(&w->random), 1 / PARETO_SHAPE);
 
-	return (tfrc_time)(time < PARETO_MAX * (double)mean ? time : PARETO_MAX * (double)mean);
+	return (tfrc_time)(time < PARETO_MAX * (double)mean
+				   ? time
+				   : PARETO_MAX * (double)mean);
 }
 
 static void cross(struct world *w, unsigned int i)
 {
 	const struct sim_cross *c = &w->sim->cross[i];
-	tfrc_time next = w->now + (tfrc_time)(8e9 * (c->bytes + w->sim->path.header_bytes) /
-					      c->rate_bps);
+	tfrc_time next =
+		w->now +
+		(tfrc_time)(8e9 * (c->bytes + w->sim->path.header_bytes) /
+			    c->rate_bps);
 
 	if (c->off_ns && next > w->on_until[i]) {
 		next = w->on_until[i] + pareto(w, c->off_ns);
 		w->on_until[i] = next + pareto(w, c->on_ns);
 	}
-	enqueue(w, (struct event){ .kind = CROSS, .flow = i, .bytes = c->bytes });
-	push(w, (struct event){ .at = next, .kind = CROSS, .flow = i });
+	enqueue(w, (struct event){.kind = CROSS, .flow = i, .bytes = c->bytes});
+	push(w, (struct event){.at = next, .kind = CROSS, .flow = i});
 }
 
-/* --- the ends ---------------------------------------------------------------------- */
+/* --- the ends
+ * ---------------------------------------------------------------------- */
 
 static tfrc_time receiver_clock(const struct sim_flow *flow, tfrc_time now)
 {
 	const struct sim_clock *clock = &flow->clock;
-	tfrc_time time = now + clock->offset_ns + (tfrc_time)((double)now * clock->skew);
+	tfrc_time time =
+		now + clock->offset_ns + (tfrc_time)((double)now * clock->skew);
 
-	return clock->step_at && now >= clock->step_at ? time + clock->step_ns : time;
+	return clock->step_at && now >= clock->step_at ? time + clock->step_ns
+						       : time;
 }
 
 /* How much later by the true clock. */
-static tfrc_time true_time(const struct world *w, const struct sim_flow *flow, tfrc_time at)
+static tfrc_time true_time(const struct world *w, const struct sim_flow *flow,
+			   tfrc_time at)
 {
 	tfrc_time left = at - receiver_clock(flow, w->now);
 
-	return w->now + (left > 0 ? (tfrc_time)((double)left / (1 + flow->clock.skew)) + 1 : 0);
+	return w->now +
+	       (left > 0
+			? (tfrc_time)((double)left / (1 + flow->clock.skew)) + 1
+			: 0);
 }
 
 static tfrc_time at_least_now(const struct world *w, tfrc_time at)
@@ -229,8 +243,10 @@ static void plan_timer(struct world *w, unsigned int i)
 	tfrc_time at = tfrc_sender_next_timer(w->sim->flow[i].sender);
 
 	if (at != TFRC_NEVER)
-		push(w, (struct event){ .at = at_least_now(w, at), .kind = TIMER, .flow = i,
-					.token = ++w->timer_token[i] });
+		push(w, (struct event){.at = at_least_now(w, at),
+				       .kind = TIMER,
+				       .flow = i,
+				       .token = ++w->timer_token[i]});
 }
 
 static tfrc_time data_at(struct world *w, unsigned int i)
@@ -244,16 +260,21 @@ static tfrc_time data_at(struct world *w, unsigned int i)
 	if (!(flow->source_rate > 0))
 		return at;
 	lacks = (double)flow->payload_bytes - w->source_bytes[i];
-	if (lacks > 0 && w->source_at[i] + (tfrc_time)(lacks / flow->source_rate * 1e9) >= at)
-		return w->source_at[i] + (tfrc_time)(lacks / flow->source_rate * 1e9) + 1;
+	if (lacks > 0 &&
+	    w->source_at[i] + (tfrc_time)(lacks / flow->source_rate * 1e9) >=
+		    at)
+		return w->source_at[i] +
+		       (tfrc_time)(lacks / flow->source_rate * 1e9) + 1;
 	return at;
 }
 
 static void plan_send(struct world *w, unsigned int i)
 {
 	if (!w->finished[i])
-		push(w, (struct event){ .at = data_at(w, i), .kind = SEND, .flow = i,
-					.token = ++w->send_token[i] });
+		push(w, (struct event){.at = data_at(w, i),
+				       .kind = SEND,
+				       .flow = i,
+				       .token = ++w->send_token[i]});
 }
 
 static bool take_source(struct world *w, unsigned int i)
@@ -262,8 +283,10 @@ static bool take_source(struct world *w, unsigned int i)
 
 	if (!(flow->source_rate > 0))
 		return !(flow->idle_until && w->now < flow->idle_from &&
-			 tfrc_sender_next_send(flow->sender) >= flow->idle_from);
-	w->source_bytes[i] += (double)(w->now - w->source_at[i]) * 1e-9 * flow->source_rate;
+			 tfrc_sender_next_send(flow->sender) >=
+				 flow->idle_from);
+	w->source_bytes[i] +=
+		(double)(w->now - w->source_at[i]) * 1e-9 * flow->source_rate;
 	w->source_at[i] = w->now;
 	w->source_bytes[i] -= (double)flow->payload_bytes;
 	return w->source_bytes[i] >= (double)flow->payload_bytes;
@@ -276,16 +299,19 @@ static void send_one(struct world *w, unsigned int i)
 	bool more = take_source(w, i);
 	uint8_t *packet = malloc(TFRC_DATA_HEADER_BYTES);
 
-	if (tfrc_sender_packet(flow->sender, w->now, fin ? 0 : flow->payload_bytes, more, fin,
+	if (tfrc_sender_packet(flow->sender, w->now,
+			       fin ? 0 : flow->payload_bytes, more, fin,
 			       packet)) {
 		free(packet);
 		return;
 	}
 	flow->sent++;
 	w->passed[i][seq_of(packet) % ORACLE_BITS] = 0;
-	enqueue(w, (struct event){ .kind = DATA, .flow = i, .packet = packet,
-				   .bytes = TFRC_DATA_HEADER_BYTES +
-					    (fin ? 0 : flow->payload_bytes) });
+	enqueue(w, (struct event){.kind = DATA,
+				  .flow = i,
+				  .packet = packet,
+				  .bytes = TFRC_DATA_HEADER_BYTES +
+					   (fin ? 0 : flow->payload_bytes)});
 	plan_send(w, i);
 	plan_timer(w, i);
 }
@@ -296,8 +322,10 @@ static void plan_due(struct world *w, unsigned int i)
 	tfrc_time due = tfrc_receiver_next_timer(flow->receiver);
 
 	if (due != TFRC_NEVER)
-		push(w, (struct event){ .at = true_time(w, flow, due), .kind = FEEDBACK_DUE,
-					.flow = i, .token = ++w->due_token[i] });
+		push(w, (struct event){.at = true_time(w, flow, due),
+				       .kind = FEEDBACK_DUE,
+				       .flow = i,
+				       .token = ++w->due_token[i]});
 }
 
 static void answer(struct world *w, unsigned int i)
@@ -305,16 +333,21 @@ static void answer(struct world *w, unsigned int i)
 	const struct sim_path *path = &w->sim->path;
 	struct sim_flow *flow = &w->sim->flow[i];
 	uint8_t *packet = malloc(TFRC_FEEDBACK_MAX_BYTES);
-	size_t bytes = tfrc_receiver_feedback(flow->receiver, receiver_clock(flow, w->now), packet);
-	bool silent = w->now >= path->silent_from && w->now < path->silent_until;
+	size_t bytes = tfrc_receiver_feedback(
+		flow->receiver, receiver_clock(flow, w->now), packet);
+	bool silent = w->now >= path->silent_from &&
+		      w->now < path->silent_until;
 
 	if (bytes && flow->lie)
 		bytes = flow->lie(flow->lie_arg, packet, bytes);
 	if (!bytes || silent || chance(w, path->feedback_loss))
 		free(packet);
 	else
-		push(w, (struct event){ .at = w->now + path->delay_ns, .kind = FEEDBACK,
-					.flow = i, .packet = packet, .bytes = bytes });
+		push(w, (struct event){.at = w->now + path->delay_ns,
+				       .kind = FEEDBACK,
+				       .flow = i,
+				       .packet = packet,
+				       .bytes = bytes});
 	plan_due(w, i);
 }
 
@@ -323,12 +356,14 @@ static void arrive(struct world *w, struct event *event)
 	unsigned int i = event->flow;
 	struct sim_flow *flow = &w->sim->flow[i];
 	tfrc_time now = receiver_clock(flow, w->now);
-	uint8_t *whole = calloc(1, event->bytes); /* the payload is not carried along */
+	uint8_t *whole =
+		calloc(1, event->bytes); /* the payload is not carried along */
 	struct tfrc_data data;
 	int due;
 
 	memcpy(whole, event->packet, TFRC_DATA_HEADER_BYTES);
-	due = tfrc_receiver_data(flow->receiver, now, now, whole, event->bytes, &data);
+	due = tfrc_receiver_data(flow->receiver, now, now, whole, event->bytes,
+				 &data);
 	if (due >= 0) {
 		size_t bin = (size_t)(w->now / w->sim->bin_ns);
 
@@ -378,7 +413,7 @@ static void sample(struct world *w)
 		w->delays[bucket < BUCKETS ? bucket : BUCKETS - 1]++;
 		w->samples++;
 	}
-	push(w, (struct event){ .at = w->now + 10 * SIM_MS, .kind = SAMPLE });
+	push(w, (struct event){.at = w->now + 10 * SIM_MS, .kind = SAMPLE});
 }
 
 static void handle(struct world *w, struct event *event)
@@ -440,7 +475,7 @@ static void set_up(struct world *w)
 		w->queue = calloc(sim->path.queue_pkts, sizeof(w->queue[0]));
 	for (unsigned int i = 0; i < sim->flows; i++) {
 		struct sim_flow *flow = &sim->flow[i];
-		struct tfrc_receiver_config config = { .passed_queues = oracle };
+		struct tfrc_receiver_config config = {.passed_queues = oracle};
 
 		config.arg = w->passed[i] = calloc(1, ORACLE_BITS);
 		flow->config.connection_id = sim->seed * 1000 + i;
@@ -448,14 +483,17 @@ static void set_up(struct world *w)
 		flow->sender = tfrc_sender_new(&flow->config, flow->start);
 		flow->receiver = tfrc_receiver_new(&config);
 		w->source_at[i] = flow->start;
-		push(w, (struct event){ .at = flow->start, .kind = SEND, .flow = i,
-					.token = ++w->send_token[i] });
+		push(w, (struct event){.at = flow->start,
+				       .kind = SEND,
+				       .flow = i,
+				       .token = ++w->send_token[i]});
 	}
 	for (unsigned int i = 0; i < sim->crosses; i++)
 		push(w, (struct event){
 				.at = (tfrc_time)(sim_random(&w->random) * 1e7),
-				.kind = CROSS, .flow = i });
-	push(w, (struct event){ .kind = SAMPLE });
+				.kind = CROSS,
+				.flow = i});
+	push(w, (struct event){.kind = SAMPLE});
 }
 
 void sim_run(struct sim *sim)
@@ -482,7 +520,8 @@ void sim_run(struct sim *sim)
 	for (size_t i = 0; i < w->count; i++)
 		free(w->heap[i].packet);
 	for (unsigned int i = 0; i < w->queued; i++)
-		free(w->queue[(w->queue_first + i) % sim->path.queue_pkts].packet);
+		free(w->queue[(w->queue_first + i) % sim->path.queue_pkts]
+			     .packet);
 	for (unsigned int i = 0; i < sim->flows; i++)
 		free(w->passed[i]);
 	free(w->queue);
@@ -511,10 +550,12 @@ double sim_variation(const struct sim *sim, unsigned int flow)
 	const struct sim_flow *f = &sim->flow[flow];
 	double n = 0, sum = 0, squares = 0;
 
-	for (unsigned int i = (unsigned int)(sim->warmup / sim->bin_ns); i < f->bins; i++) {
+	for (unsigned int i = (unsigned int)(sim->warmup / sim->bin_ns);
+	     i < f->bins; i++) {
 		n++;
 		sum += f->bin[i];
 		squares += f->bin[i] * f->bin[i];
 	}
-	return sum > 0 ? sqrt(squares / n - sum / n * (sum / n)) / (sum / n) : 0;
+	return sum > 0 ? sqrt(squares / n - sum / n * (sum / n)) / (sum / n)
+		       : 0;
 }

@@ -18,15 +18,15 @@
 #define SIM_FLOWS  32
 
 struct sim_path {
-	double rate_bps;	  /* of the bottleneck; 0: no bottleneck */
-	unsigned int queue_pkts;  /* the packet being sent included */
-	tfrc_time delay_ns;	  /* one way */
-	double loss;		  /* random, after the queue */
+	double rate_bps;	 /* of the bottleneck; 0: no bottleneck */
+	unsigned int queue_pkts; /* the packet being sent included */
+	tfrc_time delay_ns;	 /* one way */
+	double loss;		 /* random, after the queue */
 	double feedback_loss;
 	double duplicate;
-	double reorder;		  /* such a share comes reorder_ns later */
+	double reorder; /* such a share comes reorder_ns later */
 	tfrc_time reorder_ns;
-	tfrc_time silent_from;	  /* no feedback gets through from here */
+	tfrc_time silent_from; /* no feedback gets through from here */
 	tfrc_time silent_until;
 	unsigned int header_bytes; /* below UDP, counted by the rate */
 };
@@ -40,9 +40,9 @@ struct sim_cross {
 };
 
 struct sim_clock {
-	double skew;	      /* receiver's clock: so much faster */
+	double skew; /* receiver's clock: so much faster */
 	tfrc_time offset_ns;
-	tfrc_time step_at;    /* true time; 0: never */
+	tfrc_time step_at; /* true time; 0: never */
 	tfrc_time step_ns;
 };
 
@@ -55,7 +55,8 @@ struct sim_flow {
 	tfrc_time idle_from;
 	tfrc_time idle_until;
 	struct sim_clock clock;
-	/* rewrite feedback on its way: what a liar would do; new length, 0 drops it */
+	/* rewrite feedback on its way: what a liar would do; new length, 0
+	 * drops it */
 	size_t (*lie)(void *arg, uint8_t *packet, size_t bytes);
 	void *lie_arg;
 
@@ -68,8 +69,8 @@ struct sim_flow {
 	uint64_t payload_arrived;
 	uint64_t payload_warm; /* of it, before the warm-up ended */
 	tfrc_time fin_acked_at;
-	unsigned int bins;	/* goodput of each RATE_BIN */
-	double bin[4096];	/* bytes */
+	unsigned int bins; /* goodput of each RATE_BIN */
+	double bin[4096];  /* bytes */
 };
 
 struct sim {

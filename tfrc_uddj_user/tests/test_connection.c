@@ -12,16 +12,20 @@
 
 static struct sim_flow flow[SIM_FLOWS];
 /* Three CBR flows of 2 Mb/s: the paper's Fig. 4 */
-static const struct sim_cross cbr[3] = { { 2e6, 1472, 0, 0 }, { 2e6, 1472, 0, 0 },
-					 { 2e6, 1472, 0, 0 } };
+static const struct sim_cross cbr[3] = {
+	{2e6, 1472, 0, 0}, {2e6, 1472, 0, 0}, {2e6, 1472, 0, 0}};
 #define RESIDUAL_BPS (4e6 * PAYLOAD / FRAME)
 
-static struct sim bottleneck(unsigned int flows, enum tfrc_discrimination discrimination,
+static struct sim bottleneck(unsigned int flows,
+			     enum tfrc_discrimination discrimination,
 			     double loss)
 {
 	struct sim sim = {
-		.path = { .rate_bps = RATE_BPS, .queue_pkts = 50, .delay_ns = 25 * SIM_MS,
-			  .loss = loss, .header_bytes = HEADERS },
+		.path = {.rate_bps = RATE_BPS,
+			 .queue_pkts = 50,
+			 .delay_ns = 25 * SIM_MS,
+			 .loss = loss,
+			 .header_bytes = HEADERS},
 		.flow = flow,
 		.flows = flows,
 		.duration = 200 * SIM_SECOND,
@@ -59,7 +63,8 @@ static void expect_honest(const struct sim *sim)
 		EXPECT(info.feedbacks_refused == 0, "flow %u: %llu refused", i,
 		       (unsigned long long)info.feedbacks_refused);
 		EXPECT(info.loss_event_rate_audited <= 0 ||
-			       info.loss_event_rate >= 0.5 * info.loss_event_rate_audited,
+			       info.loss_event_rate >=
+				       0.5 * info.loss_event_rate_audited,
 		       "flow %u: p %g, audited %g", i, info.loss_event_rate,
 		       info.loss_event_rate_audited);
 	}
@@ -90,9 +95,10 @@ static void test_follows_equation(void)
 		events = (double)info.loss_events / (double)flow[0].sent;
 		rate = sim_goodput(&sim, 0) / 8 / (1 - loss) *
 		       (PAYLOAD + TFRC_DATA_HEADER_BYTES) / PAYLOAD;
-		wanted = tfrc_equation(PAYLOAD + TFRC_DATA_HEADER_BYTES, 0.05, events);
-		EXPECT(rate > 0.7 * wanted && rate < 1.4 * wanted, "loss %g: %g, equation %g",
-		       loss, rate, wanted);
+		wanted = tfrc_equation(PAYLOAD + TFRC_DATA_HEADER_BYTES, 0.05,
+				       events);
+		EXPECT(rate > 0.7 * wanted && rate < 1.4 * wanted,
+		       "loss %g: %g, equation %g", loss, rate, wanted);
 		expect_honest(&sim);
 		sim_free(&sim);
 	}
@@ -100,7 +106,8 @@ static void test_follows_equation(void)
 
 static void test_equal_shares(void)
 {
-	const enum tfrc_discrimination kinds[] = { TFRC_LOSS_TFRC, TFRC_LOSS_UDDJ };
+	const enum tfrc_discrimination kinds[] = {TFRC_LOSS_TFRC,
+						  TFRC_LOSS_UDDJ};
 
 	for (unsigned int kind = 0; kind < 2; kind++) {
 		for (unsigned int n = 2; n <= 8; n *= 2) {
@@ -109,7 +116,8 @@ static void test_equal_shares(void)
 			sim.duration = 400 * SIM_SECOND;
 			sim.warmup = 50 * SIM_SECOND;
 			sim_run(&sim);
-			EXPECT(jain(&sim) >= 0.97, "%u flows of kind %u: %g", n, kind, jain(&sim));
+			EXPECT(jain(&sim) >= 0.97, "%u flows of kind %u: %g", n,
+			       kind, jain(&sim));
 			expect_honest(&sim);
 			sim_free(&sim);
 		}
@@ -131,19 +139,23 @@ static void test_residual(void)
 		sim.cross = cbr;
 		sim.crosses = 3;
 		sim_run(&sim);
-		EXPECT(sim_goodput(&sim, 0) >= 0.95 * RESIDUAL_BPS * (1 - loss), "loss %g: %.0f",
-		       loss, sim_goodput(&sim, 0));
-		EXPECT((double)flow[0].queue_drops <= 0.001 * (double)flow[0].sent,
-		       "loss %g: %llu drops of %llu", loss, (unsigned long long)flow[0].queue_drops,
+		EXPECT(sim_goodput(&sim, 0) >= 0.95 * RESIDUAL_BPS * (1 - loss),
+		       "loss %g: %.0f", loss, sim_goodput(&sim, 0));
+		EXPECT((double)flow[0].queue_drops <=
+			       0.001 * (double)flow[0].sent,
+		       "loss %g: %llu drops of %llu", loss,
+		       (unsigned long long)flow[0].queue_drops,
 		       (unsigned long long)flow[0].sent);
-		EXPECT(sim.queue_delay_p95_ms < plain.queue_delay_p95_ms, "loss %g: %g ms, tfrc %g",
-		       loss, sim.queue_delay_p95_ms, plain.queue_delay_p95_ms);
+		EXPECT(sim.queue_delay_p95_ms < plain.queue_delay_p95_ms,
+		       "loss %g: %g ms, tfrc %g", loss, sim.queue_delay_p95_ms,
+		       plain.queue_delay_p95_ms);
 		expect_honest(&sim);
 		sim_free(&sim);
 	}
 }
 
-/* Beside flows that fill the queue easing alone would give way to them for ever. */
+/* Beside flows that fill the queue easing alone would give way to them for
+ * ever. */
 static void test_beside_tfrc(void)
 {
 	struct sim sim = bottleneck(4, TFRC_LOSS_UDDJ, 0);
@@ -170,9 +182,12 @@ static void test_oracle(void)
 	sim.crosses = 3;
 	sim_run(&sim);
 	tfrc_receiver_get_info(flow[0].receiver, &info);
-	EXPECT_NEAR((double)info.packets_lost_congestion, (double)flow[0].queue_drops, 0.02);
-	EXPECT_NEAR((double)info.packets_lost_random, (double)flow[0].random_drops, 0.02);
-	EXPECT(sim_goodput(&sim, 0) >= 0.95 * RESIDUAL_BPS * 0.96, "%.0f", sim_goodput(&sim, 0));
+	EXPECT_NEAR((double)info.packets_lost_congestion,
+		    (double)flow[0].queue_drops, 0.02);
+	EXPECT_NEAR((double)info.packets_lost_random,
+		    (double)flow[0].random_drops, 0.02);
+	EXPECT(sim_goodput(&sim, 0) >= 0.95 * RESIDUAL_BPS * 0.96, "%.0f",
+	       sim_goodput(&sim, 0));
 	expect_honest(&sim);
 	sim_free(&sim);
 }
@@ -180,13 +195,16 @@ static void test_oracle(void)
 static void test_clocks(void)
 {
 	const struct sim_clock clocks[] = {
-		{ .skew = 200e-6, .offset_ns = 1000 * SIM_SECOND },
-		{ .skew = -200e-6, .offset_ns = 1000 * SIM_SECOND },
-		{ .step_at = 100 * SIM_SECOND, .step_ns = 5 * SIM_SECOND },
-		{ .step_at = 100 * SIM_SECOND, .step_ns = 40 * SIM_MS },
-		{ .step_at = 100 * SIM_SECOND, .step_ns = -40 * SIM_MS,
-		  .offset_ns = 1000 * SIM_SECOND },
-		{ .step_at = 100 * SIM_SECOND, .step_ns = 20 * SIM_MS, .skew = 200e-6 },
+		{.skew = 200e-6, .offset_ns = 1000 * SIM_SECOND},
+		{.skew = -200e-6, .offset_ns = 1000 * SIM_SECOND},
+		{.step_at = 100 * SIM_SECOND, .step_ns = 5 * SIM_SECOND},
+		{.step_at = 100 * SIM_SECOND, .step_ns = 40 * SIM_MS},
+		{.step_at = 100 * SIM_SECOND,
+		 .step_ns = -40 * SIM_MS,
+		 .offset_ns = 1000 * SIM_SECOND},
+		{.step_at = 100 * SIM_SECOND,
+		 .step_ns = 20 * SIM_MS,
+		 .skew = 200e-6},
 	};
 
 	for (unsigned int i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
@@ -196,10 +214,12 @@ static void test_clocks(void)
 		sim.crosses = 3;
 		flow[0].clock = clocks[i];
 		sim_run(&sim);
-		EXPECT(sim_goodput(&sim, 0) >= 0.95 * RESIDUAL_BPS * 0.96, "clock %u: %.0f", i,
-		       sim_goodput(&sim, 0));
-		EXPECT((double)flow[0].queue_drops <= 0.001 * (double)flow[0].sent,
-		       "clock %u: %llu drops", i, (unsigned long long)flow[0].queue_drops);
+		EXPECT(sim_goodput(&sim, 0) >= 0.95 * RESIDUAL_BPS * 0.96,
+		       "clock %u: %.0f", i, sim_goodput(&sim, 0));
+		EXPECT((double)flow[0].queue_drops <=
+			       0.001 * (double)flow[0].sent,
+		       "clock %u: %llu drops", i,
+		       (unsigned long long)flow[0].queue_drops);
 		sim_free(&sim);
 	}
 }
@@ -246,8 +266,8 @@ static void test_idle(void)
 	flow[0].idle_until = 120 * SIM_SECOND;
 	sim_run(&sim);
 	EXPECT(flow[0].bin[90] == 0, "not idle");
-	EXPECT(flow[0].bin[125] > 0.7 * flow[0].bin[50], "%g, before %g", flow[0].bin[125],
-	       flow[0].bin[50]);
+	EXPECT(flow[0].bin[125] > 0.7 * flow[0].bin[50], "%g, before %g",
+	       flow[0].bin[125], flow[0].bin[50]);
 	expect_honest(&sim);
 	sim_free(&sim);
 }
@@ -273,21 +293,23 @@ static void test_ends(void)
 	sim_run(&sim);
 	tfrc_receiver_get_info(flow[0].receiver, &info);
 	EXPECT(info.fin, "the receiver does not know");
-	EXPECT(flow[0].fin_acked_at >= 50 * SIM_SECOND, "the sender does not know");
+	EXPECT(flow[0].fin_acked_at >= 50 * SIM_SECOND,
+	       "the sender does not know");
 	sim_free(&sim);
 }
 
 static void test_sizes(void)
 {
-	const size_t sizes[] = { 1, 100, 1400, 9000, 65455 };
+	const size_t sizes[] = {1, 100, 1400, 9000, 65455};
 
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct sim sim = bottleneck(1, TFRC_LOSS_TFRC, 0);
 
 		flow[0].payload_bytes = sizes[i];
 		sim_run(&sim);
-		EXPECT(sim_goodput(&sim, 0) > 0.9 * RATE_BPS * (double)sizes[i] /
-						      (double)(sizes[i] + FRAME - PAYLOAD),
+		EXPECT(sim_goodput(&sim, 0) >
+			       0.9 * RATE_BPS * (double)sizes[i] /
+				       (double)(sizes[i] + FRAME - PAYLOAD),
 		       "%zu bytes: %.0f bit/s", sizes[i], sim_goodput(&sim, 0));
 		expect_honest(&sim);
 		sim_free(&sim);
@@ -296,7 +318,8 @@ static void test_sizes(void)
 
 static void test_round_trips(void)
 {
-	const tfrc_time delays[] = { SIM_MS / 20, SIM_MS, 250 * SIM_MS, 5 * SIM_SECOND };
+	const tfrc_time delays[] = {SIM_MS / 20, SIM_MS, 250 * SIM_MS,
+				    5 * SIM_SECOND};
 
 	for (unsigned int i = 0; i < sizeof(delays) / sizeof(delays[0]); i++) {
 		struct sim sim = bottleneck(1, TFRC_LOSS_TFRC, 0);
@@ -309,8 +332,10 @@ static void test_round_trips(void)
 		EXPECT(info.rtt_min_ns >= 2 * delays[i] &&
 			       info.rtt_min_ns < 2 * delays[i] + 70 * SIM_MS,
 		       "%lld ns", (long long)info.rtt_min_ns);
-		/* the queue is far shorter than the longer round trips: as for TCP */
-		EXPECT(sim_goodput(&sim, 0) > (delays[i] < 100 * SIM_MS ? 8e6 : 1e6),
+		/* the queue is far shorter than the longer round trips: as for
+		 * TCP */
+		EXPECT(sim_goodput(&sim, 0) >
+			       (delays[i] < 100 * SIM_MS ? 8e6 : 1e6),
 		       "delay %lld ms: %.0f", (long long)(delays[i] / SIM_MS),
 		       sim_goodput(&sim, 0));
 		expect_honest(&sim);
@@ -342,12 +367,14 @@ static void test_rates(void)
 	fast.duration = 5 * SIM_SECOND;
 	fast.warmup = 2 * SIM_SECOND;
 	sim_run(&fast);
-	EXPECT(sim_goodput(&fast, 0) > 0.9e9 * PAYLOAD / FRAME, "%.0f", sim_goodput(&fast, 0));
+	EXPECT(sim_goodput(&fast, 0) > 0.9e9 * PAYLOAD / FRAME, "%.0f",
+	       sim_goodput(&fast, 0));
 	expect_honest(&fast);
 	sim_free(&fast);
 }
 
-/* A quarter lost; at 200 Mb/s there is no room to tell of each: nothing may be refused. */
+/* A quarter lost; at 200 Mb/s there is no room to tell of each: nothing may be
+ * refused. */
 static void test_heavy_loss(void)
 {
 	for (double rate_bps = 10e6; rate_bps <= 200e6; rate_bps *= 20) {
@@ -357,8 +384,8 @@ static void test_heavy_loss(void)
 		sim.path.queue_pkts = (unsigned int)(rate_bps / 2e5);
 		sim.duration = 60 * SIM_SECOND;
 		sim_run(&sim);
-		EXPECT(sim_goodput(&sim, 0) > 0.6 * 10e6, "%.0f bit/s: %.0f", rate_bps,
-		       sim_goodput(&sim, 0));
+		EXPECT(sim_goodput(&sim, 0) > 0.6 * 10e6, "%.0f bit/s: %.0f",
+		       rate_bps, sim_goodput(&sim, 0));
 		expect_honest(&sim);
 		sim_free(&sim);
 	}
@@ -373,8 +400,8 @@ static void test_hours(void)
 	sim.warmup = 60 * SIM_SECOND;
 	flow[1].config.discrimination = TFRC_LOSS_TFRC;
 	sim_run(&sim);
-	EXPECT(sim_goodput(&sim, 0) + sim_goodput(&sim, 1) > 0.8e6, "%.0f + %.0f",
-	       sim_goodput(&sim, 0), sim_goodput(&sim, 1));
+	EXPECT(sim_goodput(&sim, 0) + sim_goodput(&sim, 1) > 0.8e6,
+	       "%.0f + %.0f", sim_goodput(&sim, 0), sim_goodput(&sim, 1));
 	expect_honest(&sim);
 	sim_free(&sim);
 }
@@ -387,30 +414,36 @@ static void test_repeatable(void)
 		struct sim sim = bottleneck(3, TFRC_LOSS_UDDJ, 0.02);
 
 		sim_run(&sim);
-		sent[i] = flow[0].sent * 1000003 + flow[1].sent * 1009 + flow[2].sent;
+		sent[i] = flow[0].sent * 1000003 + flow[1].sent * 1009 +
+			  flow[2].sent;
 		sim_free(&sim);
 	}
 	EXPECT(sent[0] == sent[1], "two runs differ");
 }
 
 const struct test connection_tests[] = {
-	{ test_fills, "tfrc fills a bottleneck smoothly" },
-	{ test_follows_equation, "under random loss tfrc sends what the equation says" },
-	{ test_equal_shares, "2 to 8 equal flows share equally (Jain >= 0.97)" },
-	{ test_residual, "uddj has 95 % of the residual bandwidth at 0 to 8 % loss" },
-	{ test_beside_tfrc, "beside tfrc uddj neither starves nor takes more" },
-	{ test_oracle, "the oracle tells each loss, and has the residual bandwidth" },
-	{ test_clocks, "skewed and stepped clocks cost uddj nothing" },
-	{ test_rough_path, "reordering, duplicates and lost feedback are survived" },
-	{ test_silence, "without feedback it goes quiet, and comes back" },
-	{ test_idle, "an idle sender comes back" },
-	{ test_data_limited, "a slow source is not slowed down" },
-	{ test_ends, "both ends learn of the end, at 30 % loss" },
-	{ test_sizes, "packets of 1 byte to 64 KB" },
-	{ test_round_trips, "round trips of 0.1 ms to 10 s" },
-	{ test_rates, "a packet a minute to 1 Gb/s" },
-	{ test_heavy_loss, "a quarter lost at speed: no honest feedback is refused" },
-	{ test_hours, "hours of protocol time" },
-	{ test_repeatable, "the same seed gives the same run" },
-	{ 0 },
+	{test_fills, "tfrc fills a bottleneck smoothly"},
+	{test_follows_equation,
+	 "under random loss tfrc sends what the equation says"},
+	{test_equal_shares, "2 to 8 equal flows share equally (Jain >= 0.97)"},
+	{test_residual,
+	 "uddj has 95 % of the residual bandwidth at 0 to 8 % loss"},
+	{test_beside_tfrc, "beside tfrc uddj neither starves nor takes more"},
+	{test_oracle,
+	 "the oracle tells each loss, and has the residual bandwidth"},
+	{test_clocks, "skewed and stepped clocks cost uddj nothing"},
+	{test_rough_path,
+	 "reordering, duplicates and lost feedback are survived"},
+	{test_silence, "without feedback it goes quiet, and comes back"},
+	{test_idle, "an idle sender comes back"},
+	{test_data_limited, "a slow source is not slowed down"},
+	{test_ends, "both ends learn of the end, at 30 % loss"},
+	{test_sizes, "packets of 1 byte to 64 KB"},
+	{test_round_trips, "round trips of 0.1 ms to 10 s"},
+	{test_rates, "a packet a minute to 1 Gb/s"},
+	{test_heavy_loss,
+	 "a quarter lost at speed: no honest feedback is refused"},
+	{test_hours, "hours of protocol time"},
+	{test_repeatable, "the same seed gives the same run"},
+	{0},
 };

@@ -16,9 +16,12 @@ static void test_oracle(void)
 	for (double exponent = -12; exponent <= 0; exponent += 0.01) {
 		double p = pow(10, exponent);
 
-		EXPECT_NEAR(tfrc_equation(1460, 0.1, p), (double)oracle(1460, 0.1, p), 1e-12);
-		EXPECT_NEAR(tfrc_equation(1, 1e-4, p), (double)oracle(1, 1e-4, p), 1e-12);
-		EXPECT_NEAR(tfrc_equation(65507, 10, p), (double)oracle(65507, 10, p), 1e-12);
+		EXPECT_NEAR(tfrc_equation(1460, 0.1, p),
+			    (double)oracle(1460, 0.1, p), 1e-12);
+		EXPECT_NEAR(tfrc_equation(1, 1e-4, p),
+			    (double)oracle(1, 1e-4, p), 1e-12);
+		EXPECT_NEAR(tfrc_equation(65507, 10, p),
+			    (double)oracle(65507, 10, p), 1e-12);
 	}
 }
 
@@ -55,24 +58,28 @@ static void test_monotonic(void)
 
 static void test_nonsense(void)
 {
-	const double odd[] = { 0, -1, NAN };
+	const double odd[] = {0, -1, NAN};
 
 	for (unsigned int i = 0; i < 3; i++) {
 		EXPECT(tfrc_equation(odd[i], 0.1, 0.1) == 0, "s %g", odd[i]);
 		EXPECT(tfrc_equation(1460, odd[i], 0.1) == 0, "R %g", odd[i]);
 		EXPECT(tfrc_equation(1460, 0.1, odd[i]) == 0, "p %g", odd[i]);
-		EXPECT(tfrc_equation_inverse(1460, 0.1, odd[i]) == 1, "X %g", odd[i]);
-		EXPECT(tfrc_equation_inverse(odd[i], 0.1, 1) == 1, "s %g", odd[i]);
+		EXPECT(tfrc_equation_inverse(1460, 0.1, odd[i]) == 1, "X %g",
+		       odd[i]);
+		EXPECT(tfrc_equation_inverse(odd[i], 0.1, 1) == 1, "s %g",
+		       odd[i]);
 	}
-	EXPECT(tfrc_equation(1460, 0.1, 7) == tfrc_equation(1460, 0.1, 1), "p above 1");
-	EXPECT(tfrc_equation_inverse(1460, 0.1, 1e-9) == 1, "slower than p = 1 gives");
+	EXPECT(tfrc_equation(1460, 0.1, 7) == tfrc_equation(1460, 0.1, 1),
+	       "p above 1");
+	EXPECT(tfrc_equation_inverse(1460, 0.1, 1e-9) == 1,
+	       "slower than p = 1 gives");
 }
 
 const struct test equation_tests[] = {
-	{ test_oracle, "the equation is the RFC's over 12 decades" },
-	{ test_values, "the equation gives the values worked out elsewhere" },
-	{ test_inverse, "the inverse takes back 12 decades to 1e-9" },
-	{ test_monotonic, "more loss never allows a higher rate" },
-	{ test_nonsense, "arguments that make no sense allow nothing" },
-	{ 0 },
+	{test_oracle, "the equation is the RFC's over 12 decades"},
+	{test_values, "the equation gives the values worked out elsewhere"},
+	{test_inverse, "the inverse takes back 12 decades to 1e-9"},
+	{test_monotonic, "more loss never allows a higher rate"},
+	{test_nonsense, "arguments that make no sense allow nothing"},
+	{0},
 };

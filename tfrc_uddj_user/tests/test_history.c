@@ -6,7 +6,7 @@
 #define RTT_NS (50 * SIM_MS)
 #define GAP_NS SIM_MS
 
-static const double weights[8] = { 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2 };
+static const double weights[8] = {1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2};
 
 /*
  * RFC 5348, 5.4 and 5.5, as the text has them: I[0] is the open interval, I[1]
@@ -14,7 +14,8 @@ static const double weights[8] = { 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2 };
  */
 static double oracle_rate(const double *I, const double *DF, unsigned int k)
 {
-	double i_tot = 0, w_tot = 0, i_tot0, i_tot1, w_tot0, w_tot1, mean, discount = 1, p0, p1;
+	double i_tot = 0, w_tot = 0, i_tot0, i_tot1, w_tot0, w_tot1, mean,
+	       discount = 1, p0, p1;
 
 	if (!k)
 		return 0;
@@ -55,7 +56,8 @@ static void oracle_event(struct oracle *o)
 		mean += o->I[i] * weights[i - 1] * o->DF[i];
 		w += weights[i - 1] * o->DF[i];
 	}
-	/* what the open interval discounts is then kept (5.5); it has the lost packet, too */
+	/* what the open interval discounts is then kept (5.5); it has the lost
+	 * packet, too */
 	if (o->k && o->I[0] + 1 > 2 * mean / w)
 		discount = fmax(2 * mean / w / (o->I[0] + 1), 0.25);
 	for (unsigned int i = 8; i > 1; i--) {
@@ -74,24 +76,28 @@ static void test_oracle(void)
 	uint64_t random = 1;
 
 	for (unsigned int run = 0; run < 300; run++) {
-		struct tfrc_history h = { 0 };
-		struct oracle o = { 0 };
+		struct tfrc_history h = {0};
+		struct oracle o = {0};
 		uint64_t seq = 0;
 
 		for (unsigned int event = 0; event < 40; event++) {
-			uint64_t length = 60 + (uint64_t)pow(10, 5 * sim_random(&random));
+			uint64_t length =
+				60 + (uint64_t)pow(10, 5 * sim_random(&random));
 
 			for (unsigned int step = 1; step <= 4; step++) {
 				o.I[0] = (double)(length * step / 4);
 				history_arrived(&h, seq + length * step / 4);
-				EXPECT_NEAR(history_rate(&h), oracle_rate(o.I, o.DF, o.k), 1e-12);
+				EXPECT_NEAR(history_rate(&h),
+					    oracle_rate(o.I, o.DF, o.k), 1e-12);
 			}
 			seq += length;
-			EXPECT(history_lost(&h, seq, (tfrc_time)seq * GAP_NS, RTT_NS),
+			EXPECT(history_lost(&h, seq, (tfrc_time)seq * GAP_NS,
+					    RTT_NS),
 			       "no event at %llu", (unsigned long long)seq);
 			oracle_event(&o);
 			o.I[0] = 1;
-			EXPECT_NEAR(history_rate(&h), oracle_rate(o.I, o.DF, o.k), 1e-12);
+			EXPECT_NEAR(history_rate(&h),
+				    oracle_rate(o.I, o.DF, o.k), 1e-12);
 		}
 	}
 }
@@ -99,14 +105,15 @@ static void test_oracle(void)
 /* Eight intervals of 100 and the open one below the mean: p = 1/100. */
 static void test_average(void)
 {
-	struct tfrc_history h = { 0 };
+	struct tfrc_history h = {0};
 
 	for (unsigned int i = 1; i <= 9; i++)
 		history_lost(&h, i * 100, i * 100 * GAP_NS, RTT_NS);
 	EXPECT_NEAR(history_rate(&h), 0.01, 1e-12);
 	history_arrived(&h, 950);
 	EXPECT_NEAR(history_rate(&h), 0.01, 1e-12);
-	/* the open one is 200 now: (200 + 5 * 100) / 6 = 116.67, discount not yet */
+	/* the open one is 200 now: (200 + 5 * 100) / 6 = 116.67, discount not
+	 * yet */
 	history_arrived(&h, 1100);
 	EXPECT_NEAR(history_rate(&h), 6 / 700.0, 1e-12);
 	/* 800: DF = 2 * 100 / 800 = 0.25; (800 + 0.25 * 500) / (1 + 0.25 * 5) */
@@ -120,28 +127,32 @@ static void test_average(void)
 /* Losses within a round trip of the first are one event (5.2). */
 static void test_one_event(void)
 {
-	struct tfrc_history h = { 0 };
+	struct tfrc_history h = {0};
 	unsigned int events = 0;
 
 	for (uint64_t seq = 1000; seq <= 1000 + 50; seq++)
-		events += history_lost(&h, seq, (tfrc_time)seq * GAP_NS, RTT_NS);
+		events +=
+			history_lost(&h, seq, (tfrc_time)seq * GAP_NS, RTT_NS);
 	EXPECT(events == 1, "%u events", events);
-	EXPECT(history_lost(&h, 1051, 1051 * GAP_NS, RTT_NS), "a round trip and 1 ms later");
+	EXPECT(history_lost(&h, 1051, 1051 * GAP_NS, RTT_NS),
+	       "a round trip and 1 ms later");
 	EXPECT(h.events == 2, "%llu", (unsigned long long)h.events);
 }
 
 static void test_run(void)
 {
 	for (uint64_t length = 1; length < 2000; length = length * 3 / 2 + 1) {
-		struct tfrc_history one = { 0 }, run = { 0 };
+		struct tfrc_history one = {0}, run = {0};
 		unsigned int events = 0;
 
 		for (uint64_t i = 0; i < length; i++)
-			events += history_lost(&one, 500 + i, (tfrc_time)(500 + i) * GAP_NS,
+			events += history_lost(&one, 500 + i,
+					       (tfrc_time)(500 + i) * GAP_NS,
 					       RTT_NS);
 		if (events > 9)
 			break;
-		EXPECT(history_lost_run(&run, 500, length, 500 * GAP_NS, GAP_NS, RTT_NS) == events,
+		EXPECT(history_lost_run(&run, 500, length, 500 * GAP_NS, GAP_NS,
+					RTT_NS) == events,
 		       "a run of %llu", (unsigned long long)length);
 		EXPECT_NEAR(history_rate(&run), history_rate(&one), 1e-12);
 	}
@@ -150,18 +161,19 @@ static void test_run(void)
 /* However long a run that an attacker makes up: few steps, and p stays sane. */
 static void test_huge_run(void)
 {
-	struct tfrc_history h = { 0 };
+	struct tfrc_history h = {0};
 	double p;
 
 	history_lost_run(&h, 5, UINT64_C(1) << 60, 5, 1e-3, 1);
 	p = history_rate(&h);
 	EXPECT(p > 0 && p <= 1, "%g", p);
-	EXPECT(h.end == 5 + (UINT64_C(1) << 60), "%llu", (unsigned long long)h.end);
+	EXPECT(h.end == 5 + (UINT64_C(1) << 60), "%llu",
+	       (unsigned long long)h.end);
 }
 
 static void test_none(void)
 {
-	struct tfrc_history h = { 0 };
+	struct tfrc_history h = {0};
 
 	history_arrived(&h, 1000000);
 	EXPECT(history_rate(&h) == 0, "%g", history_rate(&h));
@@ -169,7 +181,7 @@ static void test_none(void)
 
 static void test_seed(void)
 {
-	struct tfrc_history h = { 0 };
+	struct tfrc_history h = {0};
 
 	history_lost(&h, 10, 10, RTT_NS);
 	history_seed(&h, 5000);
@@ -179,10 +191,11 @@ static void test_seed(void)
 	EXPECT_NEAR(history_rate(&h), 1 / 3000.0, 1e-12);
 }
 
-/* RFC 4828, 4.4: an interval of up to two round trips is divided by its losses. */
+/* RFC 4828, 4.4: an interval of up to two round trips is divided by its losses.
+ */
 static void test_small(void)
 {
-	struct tfrc_history h = { .small = true };
+	struct tfrc_history h = {.small = true};
 
 	history_lost(&h, 100, 100 * GAP_NS, RTT_NS);
 	history_lost(&h, 102, 102 * GAP_NS, RTT_NS);
@@ -196,13 +209,14 @@ static void test_small(void)
 }
 
 const struct test history_tests[] = {
-	{ test_none, "no loss, no loss event rate" },
-	{ test_average, "averages and discounts worked out by hand" },
-	{ test_oracle, "loss interval averages and history discounting are the RFC's" },
-	{ test_one_event, "losses within a round trip are one event" },
-	{ test_run, "a run of losses counts as its packets one by one" },
-	{ test_huge_run, "a run of 2^60 losses takes no time and no harm" },
-	{ test_seed, "the first interval is replaced, later ones are not" },
-	{ test_small, "TFRC-SP divides short intervals by their losses" },
-	{ 0 },
+	{test_none, "no loss, no loss event rate"},
+	{test_average, "averages and discounts worked out by hand"},
+	{test_oracle,
+	 "loss interval averages and history discounting are the RFC's"},
+	{test_one_event, "losses within a round trip are one event"},
+	{test_run, "a run of losses counts as its packets one by one"},
+	{test_huge_run, "a run of 2^60 losses takes no time and no harm"},
+	{test_seed, "the first interval is replaced, later ones are not"},
+	{test_small, "TFRC-SP divides short intervals by their losses"},
+	{0},
 };

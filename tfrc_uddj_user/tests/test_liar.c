@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Receivers that lie. An honest one over the same path is what they are held against. */
+/* Receivers that lie. An honest one over the same path is what they are held
+ * against. */
 #include "harness.h"
 #include "sim.h"
 #include "wire.h"
@@ -97,37 +98,46 @@ static size_t replays(void *arg, uint8_t *packet, size_t bytes)
 	return bytes;
 }
 
-/* The rate at which a sender floods the bottleneck that feeds this receiver, bit/s. */
+/* The rate at which a sender floods the bottleneck that feeds this receiver,
+ * bit/s. */
 static double sent_rate(enum tfrc_discrimination discrimination,
-			size_t (*lie)(void *, uint8_t *, size_t), struct tfrc_sender_info *info)
+			size_t (*lie)(void *, uint8_t *, size_t),
+			struct tfrc_sender_info *info)
 {
 	static struct sim_flow flow;
 	unsigned int count = 0;
 	struct sim sim = {
-		.path = { .rate_bps = BOTTLENECK_BPS, .queue_pkts = 25, .delay_ns = 20 * SIM_MS,
-			  .header_bytes = 42 },
+		.path = {.rate_bps = BOTTLENECK_BPS,
+			 .queue_pkts = 25,
+			 .delay_ns = 20 * SIM_MS,
+			 .header_bytes = 42},
 		.flow = &flow,
 		.flows = 1,
 		.duration = 60 * SIM_SECOND,
 		.seed = 3,
 	};
 
-	flow = (struct sim_flow){ .config = { .discrimination = discrimination },
-				  .payload_bytes = 1000, .lie = lie, .lie_arg = &count };
+	flow = (struct sim_flow){.config = {.discrimination = discrimination},
+				 .payload_bytes = 1000,
+				 .lie = lie,
+				 .lie_arg = &count};
 	sim_run(&sim);
 	tfrc_sender_get_info(flow.sender, info);
 	sim_free(&sim);
 	return (double)info->bytes_sent * 8 / 60;
 }
 
-static void expect_bounded(enum tfrc_discrimination discrimination, const char *what,
-			   size_t (*lie)(void *, uint8_t *, size_t), double factor)
+static void expect_bounded(enum tfrc_discrimination discrimination,
+			   const char *what,
+			   size_t (*lie)(void *, uint8_t *, size_t),
+			   double factor)
 {
 	struct tfrc_sender_info info;
 	double honest = sent_rate(discrimination, NULL, &info);
 	double lying = sent_rate(discrimination, lie, &info);
 
-	EXPECT(lying <= factor * honest, "%s: %.0f, honest %.0f bit/s", what, lying, honest);
+	EXPECT(lying <= factor * honest, "%s: %.0f, honest %.0f bit/s", what,
+	       lying, honest);
 }
 
 static void test_p(void)
@@ -155,7 +165,8 @@ static void test_random(void)
 	struct tfrc_sender_info info;
 	double lying = sent_rate(TFRC_LOSS_UDDJ, says_random, &info);
 
-	EXPECT(lying < BOTTLENECK_BPS / 0.6, "%.0f bit/s into %.0f", lying, BOTTLENECK_BPS);
+	EXPECT(lying < BOTTLENECK_BPS / 0.6, "%.0f bit/s into %.0f", lying,
+	       BOTTLENECK_BPS);
 }
 
 static void test_delay(void)
@@ -167,9 +178,11 @@ static void test_ahead(void)
 {
 	struct tfrc_sender_info info;
 
-	expect_bounded(TFRC_LOSS_TFRC, "packets that did not come", runs_ahead, 0.2);
+	expect_bounded(TFRC_LOSS_TFRC, "packets that did not come", runs_ahead,
+		       0.2);
 	sent_rate(TFRC_LOSS_TFRC, runs_ahead, &info);
-	EXPECT(info.feedbacks == 5, "%llu accepted", (unsigned long long)info.feedbacks);
+	EXPECT(info.feedbacks == 5, "%llu accepted",
+	       (unsigned long long)info.feedbacks);
 }
 
 static void test_replay(void)
@@ -178,15 +191,18 @@ static void test_replay(void)
 
 	expect_bounded(TFRC_LOSS_TFRC, "replays", replays, 0.2);
 	sent_rate(TFRC_LOSS_TFRC, replays, &info);
-	EXPECT(info.feedbacks == 11, "%llu accepted", (unsigned long long)info.feedbacks);
+	EXPECT(info.feedbacks == 11, "%llu accepted",
+	       (unsigned long long)info.feedbacks);
 }
 
 /* Off the path: all is known but the connection, or but the nonces. */
 static void test_spoof(void)
 {
-	const struct tfrc_sender_config config = { .connection_id = 77, .key = { 1, 2, 3 } };
+	const struct tfrc_sender_config config = {.connection_id = 77,
+						  .key = {1, 2, 3}};
 	struct tfrc_sender *sender = tfrc_sender_new(&config, 0);
-	struct wire_feedback fb = { .connection_id = 77, .number = 1, .edge = 1, .holes = 0 };
+	struct wire_feedback fb = {
+		.connection_id = 77, .number = 1, .edge = 1, .holes = 0};
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES], header[TFRC_DATA_HEADER_BYTES];
 	struct tfrc_sender_info before, after;
 	uint64_t random = 1;
@@ -198,22 +214,26 @@ static void test_spoof(void)
 		fb.nonce_sum = fb.echo_nonce;
 		fb.connection_id = i % 2 ? 77 : 78;
 		EXPECT(tfrc_sender_feedback(sender, SIM_MS, packet,
-					    wire_put_feedback(packet, &fb)) < 0, "%u", i);
+					    wire_put_feedback(packet, &fb)) < 0,
+		       "%u", i);
 	}
 	tfrc_sender_get_info(sender, &after);
-	EXPECT(after.rate == before.rate && after.rtt_ns == 0 && after.feedbacks_refused == 100000,
+	EXPECT(after.rate == before.rate && after.rtt_ns == 0 &&
+		       after.feedbacks_refused == 100000,
 	       "it had an effect");
 	tfrc_sender_free(sender);
 }
 
 const struct test liar_tests[] = {
-	{ test_p, "who says that p is 0 gains nothing from it" },
-	{ test_holes, "who hides losses is not listened to" },
-	{ test_rate, "who claims to receive 8 Gb/s gains nothing from it" },
-	{ test_random, "who calls all losses random overloads a path by less than 2/3" },
-	{ test_delay, "who claims to have waited 30 s does not shorten the round trip" },
-	{ test_ahead, "who answers for what did not come is not listened to" },
-	{ test_replay, "replayed feedback is not listened to" },
-	{ test_spoof, "feedback from off the path has no effect" },
-	{ 0 },
+	{test_p, "who says that p is 0 gains nothing from it"},
+	{test_holes, "who hides losses is not listened to"},
+	{test_rate, "who claims to receive 8 Gb/s gains nothing from it"},
+	{test_random,
+	 "who calls all losses random overloads a path by less than 2/3"},
+	{test_delay,
+	 "who claims to have waited 30 s does not shorten the round trip"},
+	{test_ahead, "who answers for what did not come is not listened to"},
+	{test_replay, "replayed feedback is not listened to"},
+	{test_spoof, "feedback from off the path has no effect"},
+	{0},
 };

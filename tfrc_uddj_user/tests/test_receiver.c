@@ -17,35 +17,42 @@ struct stream {
 
 static int give(struct stream *s, uint64_t seq)
 {
-	struct wire_data data = { .flags = s->flags, .connection_id = 1, .seq = seq,
-				  .send_time_ns = seq * GAP,
-				  .acked_edge = s->acked < seq ? s->acked : seq, .nonce = (uint32_t)seq * 7 + 1,
-				  .rtt_us = 50000, .rtt_sample_us = 50000 };
+	struct wire_data data = {.flags = s->flags,
+				 .connection_id = 1,
+				 .seq = seq,
+				 .send_time_ns = seq * GAP,
+				 .acked_edge = s->acked < seq ? s->acked : seq,
+				 .nonce = (uint32_t)seq * 7 + 1,
+				 .rtt_us = 50000,
+				 .rtt_sample_us = 50000};
 	static uint8_t packet[BYTES];
 	tfrc_time now = (tfrc_time)seq * GAP + 20 * SIM_MS + s->offset;
 	int due;
 
 	wire_put_data(packet, &data);
-	due = tfrc_receiver_data(s->receiver, now, now, packet, sizeof(packet), NULL);
+	due = tfrc_receiver_data(s->receiver, now, now, packet, sizeof(packet),
+				 NULL);
 	tfrc_receiver_get_info(s->receiver, &s->info);
 	return due;
 }
 
 static struct wire_feedback ask(struct stream *s, uint64_t seq)
 {
-	struct wire_feedback fb = { 0 };
+	struct wire_feedback fb = {0};
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES];
-	size_t bytes = tfrc_receiver_feedback(s->receiver, (tfrc_time)seq * GAP + 20 * SIM_MS +
-							   s->offset, packet);
+	size_t bytes = tfrc_receiver_feedback(
+		s->receiver, (tfrc_time)seq * GAP + 20 * SIM_MS + s->offset,
+		packet);
 
 	if (bytes)
-		EXPECT(wire_get_feedback(packet, bytes, &fb) == 0, "its own parser refuses it");
+		EXPECT(wire_get_feedback(packet, bytes, &fb) == 0,
+		       "its own parser refuses it");
 	return fb;
 }
 
 static struct stream open_stream(void)
 {
-	return (struct stream){ .receiver = tfrc_receiver_new(NULL) };
+	return (struct stream){.receiver = tfrc_receiver_new(NULL)};
 }
 
 static void test_reports(void)
@@ -55,14 +62,18 @@ static void test_reports(void)
 
 	EXPECT(give(&s, 0) == 1, "the first packet is answered at once");
 	ask(&s, 0);
-	EXPECT(tfrc_receiver_next_timer(s.receiver) == TFRC_NEVER, "no news, no feedback (6.2)");
+	EXPECT(tfrc_receiver_next_timer(s.receiver) == TFRC_NEVER,
+	       "no news, no feedback (6.2)");
 	for (uint64_t seq = 1; seq < 50; seq++)
-		EXPECT(give(&s, seq) == 0, "before a round trip is over, at %llu",
+		EXPECT(give(&s, seq) == 0,
+		       "before a round trip is over, at %llu",
 		       (unsigned long long)seq);
-	EXPECT(tfrc_receiver_next_timer(s.receiver) == 70 * SIM_MS, "a round trip later");
+	EXPECT(tfrc_receiver_next_timer(s.receiver) == 70 * SIM_MS,
+	       "a round trip later");
 	EXPECT(give(&s, 50) == 1, "a round trip is over");
 	fb = ask(&s, 50);
-	EXPECT(fb.echo_seq == 50 && fb.edge == 51 && !fb.holes && fb.p == 0, "what it says");
+	EXPECT(fb.echo_seq == 50 && fb.edge == 51 && !fb.holes && fb.p == 0,
+	       "what it says");
 	EXPECT_NEAR(wire_rate_value(fb.x_recv), 51 * BYTES / 0.05, 1e-3);
 	EXPECT(fb.nonce_sum != 0, "no nonces");
 	tfrc_receiver_free(s.receiver);
@@ -78,12 +89,15 @@ static void test_loss(void)
 	ask(&s, 99);
 	give(&s, 101);
 	give(&s, 102);
-	EXPECT(s.info.loss_events == 0, "two packets after it are not enough (NDUPACK)");
+	EXPECT(s.info.loss_events == 0,
+	       "two packets after it are not enough (NDUPACK)");
 	EXPECT(give(&s, 103) == 1, "a loss event is told at once (6.1)");
-	EXPECT(s.info.loss_events == 1 && s.info.packets_lost_congestion == 1, "not seen");
+	EXPECT(s.info.loss_events == 1 && s.info.packets_lost_congestion == 1,
+	       "not seen");
 	fb = ask(&s, 103);
-	EXPECT(fb.holes == 1 && fb.hole[0].first == 100 && fb.hole[0].length == 1 &&
-		       !fb.hole[0].random && fb.edge == 104 && fb.p > 0,
+	EXPECT(fb.holes == 1 && fb.hole[0].first == 100 &&
+		       fb.hole[0].length == 1 && !fb.hole[0].random &&
+		       fb.edge == 104 && fb.p > 0,
 	       "not told");
 	EXPECT(give(&s, 100) == TFRC_E_STALE, "it is lost, even if it comes");
 	fb = ask(&s, 200);
@@ -111,7 +125,8 @@ static void test_seed(void)
 		give(&s, seq);
 	/* a packet a ms: 1 MB/s, within the 5 % that the RFC asks for */
 	wanted = tfrc_equation_inverse(BYTES, 0.05, 1e6);
-	EXPECT(s.info.loss_event_rate > wanted * 0.85 && s.info.loss_event_rate < wanted * 1.1,
+	EXPECT(s.info.loss_event_rate > wanted * 0.85 &&
+		       s.info.loss_event_rate < wanted * 1.1,
 	       "%g, wanted %g", s.info.loss_event_rate, wanted);
 	tfrc_receiver_free(s.receiver);
 }
@@ -126,8 +141,10 @@ static void test_reordering(void)
 		give(&s, seq);
 		EXPECT(give(&s, seq + 1) == TFRC_E_STALE, "a duplicate");
 	}
-	EXPECT(s.info.packets_lost_congestion == 0 && s.info.loss_events == 0, "a loss");
-	EXPECT(s.info.packets_received == 3000 && s.info.packets_late == 1000, "counts");
+	EXPECT(s.info.packets_lost_congestion == 0 && s.info.loss_events == 0,
+	       "a loss");
+	EXPECT(s.info.packets_received == 3000 && s.info.packets_late == 1000,
+	       "counts");
 	tfrc_receiver_free(s.receiver);
 }
 
@@ -136,7 +153,7 @@ static void test_many_holes(void)
 {
 	struct stream s = open_stream();
 	uint64_t told = 0, lost = 0, seq;
-	struct wire_feedback fb = { 0 };
+	struct wire_feedback fb = {0};
 
 	for (seq = 0; seq < 20000; seq++) {
 		if (seq % 4 == 1) {
@@ -160,8 +177,13 @@ static void test_many_holes(void)
 
 static void test_jumps(void)
 {
-	const uint64_t jumps[] = { 4095, 4096, 4097, 10000, UINT64_C(1) << 31, UINT64_C(1) << 40,
-				   (UINT64_C(1) << 40) + 5000 };
+	const uint64_t jumps[] = {4095,
+				  4096,
+				  4097,
+				  10000,
+				  UINT64_C(1) << 31,
+				  UINT64_C(1) << 40,
+				  (UINT64_C(1) << 40) + 5000};
 
 	for (unsigned int i = 0; i < sizeof(jumps) / sizeof(jumps[0]); i++) {
 		struct stream s = open_stream();
@@ -173,7 +195,8 @@ static void test_jumps(void)
 		for (uint64_t seq = 0; seq < 10; seq++)
 			give(&s, jumps[i] + seq);
 		fb = ask(&s, jumps[i] + 1000);
-		EXPECT(s.info.packets_received == (jumps[i] >> 32 ? 2 : 12), "%llu after %llu",
+		EXPECT(s.info.packets_received == (jumps[i] >> 32 ? 2 : 12),
+		       "%llu after %llu",
 		       (unsigned long long)s.info.packets_received,
 		       (unsigned long long)jumps[i]);
 		EXPECT(fb.edge <= jumps[i] + 10, "an edge beyond what came");
@@ -184,30 +207,40 @@ static void test_jumps(void)
 static void test_strangers(void)
 {
 	struct stream s = open_stream();
-	uint8_t packet[BYTES] = { 0 };
-	struct wire_data data = { .connection_id = 2, .seq = 5 };
+	uint8_t packet[BYTES] = {0};
+	struct wire_data data = {.connection_id = 2, .seq = 5};
 
 	give(&s, 0);
 	wire_put_data(packet, &data);
-	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, BYTES, NULL) == TFRC_E_STRANGER, "2");
-	data = (struct wire_data){ .connection_id = 1, .seq = 5 };
+	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, BYTES, NULL) ==
+		       TFRC_E_STRANGER,
+	       "2");
+	data = (struct wire_data){.connection_id = 1, .seq = 5};
 	wire_put_data(packet, &data);
-	EXPECT(tfrc_receiver_data(s.receiver, 1, -1, packet, BYTES, NULL) == TFRC_E_FORMAT,
+	EXPECT(tfrc_receiver_data(s.receiver, 1, -1, packet, BYTES, NULL) ==
+		       TFRC_E_FORMAT,
 	       "an arrival before time began");
-	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, 65508, NULL) == TFRC_E_FORMAT,
+	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, 65508, NULL) ==
+		       TFRC_E_FORMAT,
 	       "more than UDP can carry");
-	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, 10, NULL) == TFRC_E_FORMAT, "short");
+	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, 10, NULL) ==
+		       TFRC_E_FORMAT,
+	       "short");
 	tfrc_receiver_free(s.receiver);
 	tfrc_receiver_free(NULL);
 }
 
 const struct test receiver_tests[] = {
-	{ test_reports, "feedback once a round trip, with X_recv and the newest packet" },
-	{ test_loss, "three packets after it make a loss, which is told at once" },
-	{ test_seed, "the first loss interval fits the rate that arrived (6.3.1)" },
-	{ test_reordering, "reordering by two is no loss, a duplicate is refused" },
-	{ test_many_holes, "a quarter lost: all is told, and the edge keeps up" },
-	{ test_jumps, "jumps of the sequence number take no time and no harm" },
-	{ test_strangers, "packets of others are refused" },
-	{ 0 },
+	{test_reports,
+	 "feedback once a round trip, with X_recv and the newest packet"},
+	{test_loss,
+	 "three packets after it make a loss, which is told at once"},
+	{test_seed,
+	 "the first loss interval fits the rate that arrived (6.3.1)"},
+	{test_reordering,
+	 "reordering by two is no loss, a duplicate is refused"},
+	{test_many_holes, "a quarter lost: all is told, and the edge keeps up"},
+	{test_jumps, "jumps of the sequence number take no time and no harm"},
+	{test_strangers, "packets of others are refused"},
+	{0},
 };

@@ -7,12 +7,13 @@
 
 #include <string.h>
 
-#define PAYLOAD	 (1000 - TFRC_DATA_HEADER_BYTES) /* s = 1000 bytes */
-#define S	 1000.0
-#define RTT	 (100 * SIM_MS)
-#define RTT_S	 0.1
+#define PAYLOAD (1000 - TFRC_DATA_HEADER_BYTES) /* s = 1000 bytes */
+#define S	1000.0
+#define RTT	(100 * SIM_MS)
+#define RTT_S	0.1
 
-static const struct tfrc_sender_config config = { .connection_id = 1, .packet_bytes = 1000 };
+static const struct tfrc_sender_config config = {.connection_id = 1,
+						 .packet_bytes = 1000};
 
 /* A sender, and what its receiver knows. */
 struct pair {
@@ -26,7 +27,7 @@ struct pair {
 
 static void open_pair(struct pair *pair, const struct tfrc_sender_config *with)
 {
-	*pair = (struct pair){ .sender = tfrc_sender_new(with, 0) };
+	*pair = (struct pair){.sender = tfrc_sender_new(with, 0)};
 }
 
 static void send_packets(struct pair *pair, unsigned int count, bool more)
@@ -37,8 +38,9 @@ static void send_packets(struct pair *pair, unsigned int count, bool more)
 	while (count--) {
 		if (tfrc_sender_next_send(pair->sender) > pair->now)
 			pair->now = tfrc_sender_next_send(pair->sender);
-		EXPECT(tfrc_sender_packet(pair->sender, pair->now, PAYLOAD, more, false, header) ==
-			       0, "not sent");
+		EXPECT(tfrc_sender_packet(pair->sender, pair->now, PAYLOAD,
+					  more, false, header) == 0,
+		       "not sent");
 		wire_get_data(header, sizeof(header), &data);
 		pair->next = data.seq + 1;
 		pair->nonce_sum ^= data.nonce;
@@ -76,15 +78,18 @@ static void test_initial(void)
 	open_pair(&pair, &config);
 	tfrc_sender_get_info(pair.sender, &pair.info);
 	EXPECT_NEAR(pair.info.rate, S, 1e-9);
-	EXPECT(tfrc_sender_next_timer(pair.sender) == 2 * SIM_SECOND, "4.2: 2 s");
+	EXPECT(tfrc_sender_next_timer(pair.sender) == 2 * SIM_SECOND,
+	       "4.2: 2 s");
 	send_packets(&pair, 1, true);
-	EXPECT(tfrc_sender_next_send(pair.sender) == SIM_SECOND, "a packet a second");
+	EXPECT(tfrc_sender_next_send(pair.sender) == SIM_SECOND,
+	       "a packet a second");
 	EXPECT(feed(&pair, 0, 0) == 0, "refused");
 	/* W_init = min(4s, max(2s, 4380)) */
 	EXPECT_NEAR(pair.info.rate, 4000 / RTT_S, 1e-9);
 	EXPECT_NEAR((double)pair.info.rtt_ns, (double)RTT, 1e-9);
 	EXPECT(tfrc_sender_next_timer(pair.sender) == pair.now + 4 * RTT, "4R");
-	EXPECT(tfrc_sender_next_send(pair.sender) <= pair.now, "the new rate counts at once");
+	EXPECT(tfrc_sender_next_send(pair.sender) <= pair.now,
+	       "the new rate counts at once");
 	tfrc_sender_free(pair.sender);
 }
 
@@ -100,10 +105,12 @@ static void test_slow_start(void)
 		rate = pair.info.rate;
 		send_packets(&pair, (unsigned int)(rate * RTT_S / S), true);
 		feed(&pair, 1e12, 0);
-		EXPECT_NEAR(pair.info.rate, 2 * rate, 0.6); /* held to what was sent */
+		EXPECT_NEAR(pair.info.rate, 2 * rate,
+			    0.6); /* held to what was sent */
 		EXPECT(pair.info.rate > rate, "did not grow");
 	}
-	/* twice of what arrives at most; the set forgets after two round trips (4.3) */
+	/* twice of what arrives at most; the set forgets after two round trips
+	 * (4.3) */
 	for (unsigned int i = 0; i < 4; i++) {
 		send_packets(&pair, 20, true);
 		feed(&pair, 60000, 0);
@@ -121,10 +128,13 @@ static void test_equation(void)
 	feed(&pair, 0, 0);
 	send_packets(&pair, 10, true);
 	feed(&pair, 1e9, 0.02);
-	EXPECT(pair.info.rate <= tfrc_equation(S, (double)pair.info.rtt_ns * 1e-9, 0.02) * 1.000001,
+	EXPECT(pair.info.rate <=
+		       tfrc_equation(S, (double)pair.info.rtt_ns * 1e-9, 0.02) *
+			       1.000001,
 	       "%g", pair.info.rate);
 	EXPECT_NEAR(pair.info.rate_equation,
-		    tfrc_equation(S, (double)pair.info.rtt_ns * 1e-9, 0.02), 1e-6);
+		    tfrc_equation(S, (double)pair.info.rtt_ns * 1e-9, 0.02),
+		    1e-6);
 	tfrc_sender_free(pair.sender);
 }
 
@@ -148,7 +158,8 @@ static void test_silence(void)
 	}
 	EXPECT_NEAR(pair.info.rate, S / 64, 1e-9); /* t_mbi */
 	EXPECT(feed(&pair, 0, 0) == 0, "feedback after silence is refused");
-	EXPECT(tfrc_sender_next_send(pair.sender) <= pair.now, "it still waits");
+	EXPECT(tfrc_sender_next_send(pair.sender) <= pair.now,
+	       "it still waits");
 	tfrc_sender_free(pair.sender);
 }
 
@@ -164,10 +175,12 @@ static void test_idle(void)
 	rate = pair.info.rate;
 	pair.now = tfrc_sender_next_timer(pair.sender);
 	tfrc_sender_timer(pair.sender, pair.now);
-	EXPECT(tfrc_sender_next_timer(pair.sender) == TFRC_NEVER, "it wakes up for nothing");
+	EXPECT(tfrc_sender_next_timer(pair.sender) == TFRC_NEVER,
+	       "it wakes up for nothing");
 	pair.now += 3600 * SIM_SECOND;
 	send_packets(&pair, 1, true);
-	EXPECT(tfrc_sender_next_timer(pair.sender) == pair.now + 4 * RTT, "no timer");
+	EXPECT(tfrc_sender_next_timer(pair.sender) == pair.now + 4 * RTT,
+	       "no timer");
 	tfrc_sender_get_info(pair.sender, &pair.info);
 	EXPECT_NEAR(pair.info.rate, rate, 1e-9);
 	tfrc_sender_free(pair.sender);
@@ -211,9 +224,11 @@ static void test_damping(void)
 	feed(&pair, 1e6, 0);
 	send_packets(&pair, 1, true);
 	EXPECT(pair.info.rate > 0 && before > 0, "rate");
-	/* 4.5: R_sqmean = 0.9 sqrt(R) + 0.1 sqrt(4R), X_inst = X * that / sqrt(4R) */
+	/* 4.5: R_sqmean = 0.9 sqrt(R) + 0.1 sqrt(4R), X_inst = X * that /
+	 * sqrt(4R) */
 	EXPECT_NEAR((double)(tfrc_sender_next_send(pair.sender) - pair.now),
-		    S / (pair.info.rate * 1.1 / 2) * 1e9, 0.05); /* 1 ms is credit */
+		    S / (pair.info.rate * 1.1 / 2) * 1e9,
+		    0.05); /* 1 ms is credit */
 	tfrc_sender_free(pair.sender);
 }
 
@@ -247,10 +262,12 @@ static void test_small(void)
 	feed(&pair, 0, 0);
 	send_packets(&pair, 10, true);
 	feed(&pair, 1e9, 0.05);
-	wanted = tfrc_equation(1460, (double)pair.info.rtt_ns * 1e-9, 0.05) * S / (S + 40);
+	wanted = tfrc_equation(1460, (double)pair.info.rtt_ns * 1e-9, 0.05) *
+		 S / (S + 40);
 	EXPECT_NEAR(pair.info.rate_equation, wanted, 1e-6);
 	send_packets(&pair, 3, true);
-	EXPECT(tfrc_sender_next_send(pair.sender) - pair.now >= 9 * SIM_MS, "closer than 10 ms");
+	EXPECT(tfrc_sender_next_send(pair.sender) - pair.now >= 9 * SIM_MS,
+	       "closer than 10 ms");
 	tfrc_sender_free(pair.sender);
 }
 
@@ -260,29 +277,41 @@ static void test_sizes(void)
 	struct pair pair;
 
 	open_pair(&pair, &config);
-	EXPECT(tfrc_sender_packet(pair.sender, 0, TFRC_PACKET_MAX_BYTES - TFRC_DATA_HEADER_BYTES,
-				  true, false, header) == 0, "the largest");
-	EXPECT(tfrc_sender_packet(pair.sender, 0, TFRC_PACKET_MAX_BYTES - TFRC_DATA_HEADER_BYTES + 1,
-				  true, false, header) == TFRC_E_FORMAT, "one byte more");
-	EXPECT(tfrc_sender_packet(pair.sender, 0, SIZE_MAX, true, false, header) == TFRC_E_FORMAT,
+	EXPECT(tfrc_sender_packet(pair.sender, 0,
+				  TFRC_PACKET_MAX_BYTES -
+					  TFRC_DATA_HEADER_BYTES,
+				  true, false, header) == 0,
+	       "the largest");
+	EXPECT(tfrc_sender_packet(pair.sender, 0,
+				  TFRC_PACKET_MAX_BYTES -
+					  TFRC_DATA_HEADER_BYTES + 1,
+				  true, false, header) == TFRC_E_FORMAT,
+	       "one byte more");
+	EXPECT(tfrc_sender_packet(pair.sender, 0, SIZE_MAX, true, false,
+				  header) == TFRC_E_FORMAT,
 	       "absurd");
-	EXPECT(tfrc_sender_packet(pair.sender, -1, 1, true, false, header) == TFRC_E_FORMAT,
+	EXPECT(tfrc_sender_packet(pair.sender, -1, 1, true, false, header) ==
+		       TFRC_E_FORMAT,
 	       "before time began");
-	EXPECT(tfrc_sender_packet(pair.sender, 1, 1, true, false, header) == 0, "a byte");
+	EXPECT(tfrc_sender_packet(pair.sender, 1, 1, true, false, header) == 0,
+	       "a byte");
 	tfrc_sender_free(pair.sender);
 	tfrc_sender_free(NULL);
 }
 
 const struct test sender_tests[] = {
-	{ test_initial, "a packet a second, then W_init a round trip (4.2)" },
-	{ test_slow_start, "slow start doubles, up to twice of what arrives (4.3)" },
-	{ test_equation, "with loss the equation rules (4.3)" },
-	{ test_silence, "silence halves the rate down to a packet in 64 s (4.4)" },
-	{ test_idle, "an idle sender keeps its initial rate (4.4)" },
-	{ test_data_limited, "a data-limited sender keeps its limit (4.3)" },
-	{ test_damping, "damping follows the square root of the round trip (4.5)" },
-	{ test_ceiling, "the ceiling holds" },
-	{ test_small, "small packets get what large ones would (RFC 4828)" },
-	{ test_sizes, "1 byte to 64 KB are sent, more is refused" },
-	{ 0 },
+	{test_initial, "a packet a second, then W_init a round trip (4.2)"},
+	{test_slow_start,
+	 "slow start doubles, up to twice of what arrives (4.3)"},
+	{test_equation, "with loss the equation rules (4.3)"},
+	{test_silence,
+	 "silence halves the rate down to a packet in 64 s (4.4)"},
+	{test_idle, "an idle sender keeps its initial rate (4.4)"},
+	{test_data_limited, "a data-limited sender keeps its limit (4.3)"},
+	{test_damping,
+	 "damping follows the square root of the round trip (4.5)"},
+	{test_ceiling, "the ceiling holds"},
+	{test_small, "small packets get what large ones would (RFC 4828)"},
+	{test_sizes, "1 byte to 64 KB are sent, more is refused"},
+	{0},
 };

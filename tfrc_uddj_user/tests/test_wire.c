@@ -21,10 +21,12 @@ static const struct wire_data some_data = {
 static void test_data_bytes(void)
 {
 	static const uint8_t wanted[TFRC_DATA_HEADER_BYTES] = {
-		0x11, 0x05, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x11,
-		0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x01, 0x22, 0x23, 0x24, 0x25, 0x26,
-		0x27, 0x28, 0x01, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x41, 0x42, 0x43,
-		0x44, 0x51, 0x52, 0x53, 0x54, 0x61, 0x62, 0x63, 0x64, 0x00, 0x00, 0x00, 0x00,
+		0x11, 0x05, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05,
+		0x06, 0x07, 0x08, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16,
+		0x17, 0x18, 0x01, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27,
+		0x28, 0x01, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,
+		0x41, 0x42, 0x43, 0x44, 0x51, 0x52, 0x53, 0x54, 0x61,
+		0x62, 0x63, 0x64, 0x00, 0x00, 0x00, 0x00,
 	};
 	uint8_t packet[TFRC_DATA_HEADER_BYTES];
 	struct wire_data back;
@@ -35,7 +37,8 @@ static void test_data_bytes(void)
 	EXPECT(back.seq == some_data.seq && back.flags == some_data.flags &&
 		       back.connection_id == some_data.connection_id &&
 		       back.send_time_ns == some_data.send_time_ns &&
-		       back.acked_edge == some_data.acked_edge && back.nonce == some_data.nonce &&
+		       back.acked_edge == some_data.acked_edge &&
+		       back.nonce == some_data.nonce &&
 		       back.rtt_us == some_data.rtt_us &&
 		       back.rtt_sample_us == some_data.rtt_sample_us,
 	       "not what was put");
@@ -57,26 +60,29 @@ static struct wire_feedback some_feedback(void)
 		.nonce_sum = 10,
 		.queue_us = 11,
 		.holes = 2,
-		.hole = { { .first = 10, .length = 5, .random = true },
-			  { .first = 990, .length = 8 } },
+		.hole = {{.first = 10, .length = 5, .random = true},
+			 {.first = 990, .length = 8}},
 	};
 }
 
 static void test_feedback_bytes(void)
 {
 	static const uint8_t wanted[] = {
-		0x12, 0x02, 0x00, 0x02, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 3,
-		0, 0, 0, 0, 0, 0, 0x03, 0xe8, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6,
-		0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0, 0,
-		0, 0, 0x03, 0xe6, 0, 0, 0, 10, 0, 0, 0, 11, 0, 0, 0, 0,
-		0, 0, 0, 0, 0, 0, 0, 10, 0x80, 0, 0, 5,
-		0, 0, 0, 0, 0, 0, 0x03, 0xde, 0, 0, 0, 8,
+		0x12, 0x02, 0x00, 0x02, 0,    0,  0,	0, 0, 0, 0,    7,    0,
+		0,    0,    0,	  0,	0,    0,  3,	0, 0, 0, 0,    0,    0,
+		0x03, 0xe8, 0,	  0,	0,    5,  0,	0, 0, 0, 0,    0,    0,
+		6,    0,    0,	  0,	0,    0,  0,	0, 7, 0, 0,    0,    8,
+		0,    0,    0,	  9,	0,    0,  0,	0, 0, 0, 0x03, 0xe6, 0,
+		0,    0,    10,	  0,	0,    0,  11,	0, 0, 0, 0,    0,    0,
+		0,    0,    0,	  0,	0,    10, 0x80, 0, 0, 5, 0,    0,    0,
+		0,    0,    0,	  0x03, 0xde, 0,  0,	0, 8,
 	};
 	struct wire_feedback fb = some_feedback(), back;
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES];
 	size_t bytes = wire_put_feedback(packet, &fb);
 
-	EXPECT(bytes == sizeof(wanted) && !memcmp(packet, wanted, bytes), "other bytes");
+	EXPECT(bytes == sizeof(wanted) && !memcmp(packet, wanted, bytes),
+	       "other bytes");
 	EXPECT(wire_get_feedback(packet, bytes, &back) == 0, "refused");
 	EXPECT(back.holes == 2 && back.hole[0].random && !back.hole[1].random &&
 		       back.hole[1].first == 990 && back.edge == 998,
@@ -86,16 +92,19 @@ static void test_feedback_bytes(void)
 static void test_lengths(void)
 {
 	struct wire_feedback fb = some_feedback(), back;
-	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES + 1] = { 0 };
+	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES + 1] = {0};
 	uint8_t data[TFRC_DATA_HEADER_BYTES];
 	size_t bytes = wire_put_feedback(packet, &fb);
 	struct wire_data parsed;
 
 	for (size_t n = 0; n <= sizeof(packet); n++)
-		EXPECT((wire_get_feedback(packet, n, &back) == 0) == (n == bytes), "%zu bytes", n);
+		EXPECT((wire_get_feedback(packet, n, &back) == 0) ==
+			       (n == bytes),
+		       "%zu bytes", n);
 	wire_put_data(data, &some_data);
 	for (size_t n = 0; n < sizeof(data); n++)
-		EXPECT(wire_get_data(data, n, &parsed) == TFRC_E_FORMAT, "%zu bytes", n);
+		EXPECT(wire_get_data(data, n, &parsed) == TFRC_E_FORMAT,
+		       "%zu bytes", n);
 }
 
 /* Each of these must be refused. */
@@ -130,7 +139,8 @@ static void test_impossible(void)
 	for (unsigned int i = 0; i < 8; i++) {
 		size_t bytes = wire_put_feedback(packet, &bad[i].fb);
 
-		EXPECT(wire_get_feedback(packet, bytes, &back) == TFRC_E_FORMAT, "%s", bad[i].what);
+		EXPECT(wire_get_feedback(packet, bytes, &back) == TFRC_E_FORMAT,
+		       "%s", bad[i].what);
 	}
 }
 
@@ -142,19 +152,25 @@ static void test_other_versions(void)
 	wire_put_data(packet, &some_data);
 	for (unsigned int first = 0; first < 256; first++) {
 		packet[0] = (uint8_t)first;
-		EXPECT((wire_get_data(packet, sizeof(packet), &back) == 0) == (first == 0x11),
+		EXPECT((wire_get_data(packet, sizeof(packet), &back) == 0) ==
+			       (first == 0x11),
 		       "first byte %#x", first);
 	}
 }
 
 static void test_fixed_point(void)
 {
-	EXPECT(wire_fraction(0) == 0 && wire_fraction(-1) == 0 && wire_fraction(NAN) == 0, "no p");
-	EXPECT(wire_fraction(1) == UINT32_MAX && wire_fraction(2) == UINT32_MAX, "all lost");
+	EXPECT(wire_fraction(0) == 0 && wire_fraction(-1) == 0 &&
+		       wire_fraction(NAN) == 0,
+	       "no p");
+	EXPECT(wire_fraction(1) == UINT32_MAX && wire_fraction(2) == UINT32_MAX,
+	       "all lost");
 	EXPECT(wire_fraction(1e-15) > 0, "a small p became none");
 	for (double p = 1e-8; p < 1; p *= 1.7)
-		EXPECT(fabs(wire_fraction_value(wire_fraction(p)) - p) < 5e-10, "%g", p);
-	EXPECT(wire_rate(INFINITY) == INT64_MAX && wire_rate(NAN) == 0, "odd rates");
+		EXPECT(fabs(wire_fraction_value(wire_fraction(p)) - p) < 5e-10,
+		       "%g", p);
+	EXPECT(wire_rate(INFINITY) == INT64_MAX && wire_rate(NAN) == 0,
+	       "odd rates");
 	EXPECT_NEAR(wire_rate_value(wire_rate(1 / 60.0)), 1 / 60.0, 1e-3);
 	EXPECT_NEAR(wire_rate_value(wire_rate(1.25e8)), 1.25e8, 1e-12);
 }
@@ -166,17 +182,22 @@ static void test_siphash(void)
 
 	for (unsigned int i = 0; i < sizeof(key); i++)
 		key[i] = (uint8_t)i;
-	EXPECT(siphash_u64(key, UINT64_C(0x0706050403020100)) == UINT64_C(0x93f5f5799a932462),
-	       "%llx", (unsigned long long)siphash_u64(key, UINT64_C(0x0706050403020100)));
+	EXPECT(siphash_u64(key, UINT64_C(0x0706050403020100)) ==
+		       UINT64_C(0x93f5f5799a932462),
+	       "%llx",
+	       (unsigned long long)siphash_u64(key,
+					       UINT64_C(0x0706050403020100)));
 }
 
 const struct test wire_tests[] = {
-	{ test_data_bytes, "a data packet's bytes are the documented ones" },
-	{ test_feedback_bytes, "a feedback packet's bytes are the documented ones" },
-	{ test_lengths, "packets cut short or too long are refused" },
-	{ test_impossible, "feedback that cannot be is refused" },
-	{ test_other_versions, "other versions and types are refused" },
-	{ test_fixed_point, "rates and fractions keep their value, and odd ones do no harm" },
-	{ test_siphash, "SipHash-2-4 gives its authors' value" },
-	{ 0 },
+	{test_data_bytes, "a data packet's bytes are the documented ones"},
+	{test_feedback_bytes,
+	 "a feedback packet's bytes are the documented ones"},
+	{test_lengths, "packets cut short or too long are refused"},
+	{test_impossible, "feedback that cannot be is refused"},
+	{test_other_versions, "other versions and types are refused"},
+	{test_fixed_point,
+	 "rates and fractions keep their value, and odd ones do no harm"},
+	{test_siphash, "SipHash-2-4 gives its authors' value"},
+	{0},
 };

@@ -12,8 +12,11 @@ static void *run(void *argument)
 {
 	struct sim_flow *flow = argument;
 	struct sim sim = {
-		.path = { .rate_bps = 10e6, .queue_pkts = 50, .delay_ns = 25 * SIM_MS,
-			  .loss = 0.02, .header_bytes = 42 },
+		.path = {.rate_bps = 10e6,
+			 .queue_pkts = 50,
+			 .delay_ns = 25 * SIM_MS,
+			 .loss = 0.02,
+			 .header_bytes = 42},
 		.flow = flow,
 		.flows = 1,
 		.duration = 20 * SIM_SECOND,
@@ -43,6 +46,7 @@ int main(void)
 			return EXIT_FAILURE;
 		}
 	}
-	printf("%d threads, %llu packets each\n", THREADS, (unsigned long long)flow[0].sent);
+	printf("%d threads, %llu packets each\n", THREADS,
+	       (unsigned long long)flow[0].sent);
 	return EXIT_SUCCESS;
 }

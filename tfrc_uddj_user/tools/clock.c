@@ -29,7 +29,8 @@ void clock_update(struct clock_pair *pair)
 	pair->monotonic = now;
 }
 
-tfrc_time clock_arrival(const struct clock_pair *now, const struct timespec *real)
+tfrc_time clock_arrival(const struct clock_pair *now,
+			const struct timespec *real)
 {
 	tfrc_time ago = now->real - (real->tv_sec * NS_PER_S + real->tv_nsec);
 
@@ -41,7 +42,9 @@ tfrc_time clock_arrival(const struct clock_pair *now, const struct timespec *rea
 
 bool clock_sleep_until(tfrc_time time)
 {
-	struct timespec until = { .tv_sec = time / NS_PER_S, .tv_nsec = time % NS_PER_S };
+	struct timespec until = {.tv_sec = time / NS_PER_S,
+				 .tv_nsec = time % NS_PER_S};
 
-	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == 0;
+	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) ==
+	       0;
 }

@@ -11,7 +11,8 @@
 
 tfrc_time clock_now(void);
 
-/* CLOCK_REALTIME, which the kernel stamps datagrams with, read beside MONOTONIC. */
+/* CLOCK_REALTIME, which the kernel stamps datagrams with, read beside
+ * MONOTONIC. */
 struct clock_pair {
 	tfrc_time monotonic;
 	tfrc_time real;
@@ -22,11 +23,12 @@ struct clock_pair {
 void clock_update(struct clock_pair *pair);
 
 /*
- * When a datagram came that the kernel stamped with REAL (SO_TIMESTAMPNS); NOW was
- * read after it came. A wall clock that is stepped does no harm but to those
- * that are under way; never later than NOW.
+ * When a datagram came that the kernel stamped with REAL (SO_TIMESTAMPNS); NOW
+ * was read after it came. A wall clock that is stepped does no harm but to
+ * those that are under way; never later than NOW.
  */
-tfrc_time clock_arrival(const struct clock_pair *now, const struct timespec *real);
+tfrc_time clock_arrival(const struct clock_pair *now,
+			const struct timespec *real);
 
 /* Sleep until TIME; false if a signal came first. */
 bool clock_sleep_until(tfrc_time time);

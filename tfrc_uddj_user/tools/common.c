@@ -18,10 +18,11 @@ static void on_stop(int number)
 		stop_signal = number;
 }
 
-/* No SA_RESTART: a signal ends the call that sleeps. Output may be a closed pipe. */
+/* No SA_RESTART: a signal ends the call that sleeps. Output may be a closed
+ * pipe. */
 void stop_signals_catch(void)
 {
-	struct sigaction action = { .sa_handler = on_stop };
+	struct sigaction action = {.sa_handler = on_stop};
 
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGTERM, &action, NULL);
@@ -70,7 +71,8 @@ void bad_getopt(int code, char **argv)
 {
 	if (code == ':')
 		bad_options("%s needs a value; see --help", argv[optind - 1]);
-	bad_options("unknown or ambiguous option '%s'; see --help", argv[optind - 1]);
+	bad_options("unknown or ambiguous option '%s'; see --help",
+		    argv[optind - 1]);
 }
 
 /* A decimal number that is not negative; END is behind it. */
@@ -88,7 +90,8 @@ tfrc_time option_seconds(const char *option, const char *text)
 	char *end;
 
 	if (!take_decimal(text, &value, &end) || *end || value > 1e9)
-		bad_options("%s takes seconds such as 12.5, not '%s'", option, text);
+		bad_options("%s takes seconds such as 12.5, not '%s'", option,
+			    text);
 	return (tfrc_time)llround(value * 1e9);
 }
 
@@ -97,53 +100,64 @@ double option_rate(const char *option, const char *text)
 	static const struct {
 		const char *suffix;
 		double factor;
-	} units[] = { { "", 1 }, { "k", 1e3 }, { "M", 1e6 }, { "G", 1e9 } };
+	} units[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}};
 	double value;
 	char *end;
 
 	if (take_decimal(text, &value, &end))
 		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-			if (!strcmp(end, units[i].suffix) && value * units[i].factor >= 1 &&
+			if (!strcmp(end, units[i].suffix) &&
+			    value * units[i].factor >= 1 &&
 			    value * units[i].factor <= 1e12)
 				return value * units[i].factor;
-	bad_options("%s takes a rate in bit/s such as 500k, 4M or 1.5G, not '%s'", option, text);
+	bad_options(
+		"%s takes a rate in bit/s such as 500k, 4M or 1.5G, not '%s'",
+		option, text);
 }
 
-uint64_t option_number(const char *option, const char *text, uint64_t min, uint64_t max)
+uint64_t option_number(const char *option, const char *text, uint64_t min,
+		       uint64_t max)
 {
 	unsigned long long value;
 	char *end;
 
 	errno = 0;
 	value = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
-	if (*text < '0' || *text > '9' || errno || *end || value < min || value > max)
-		bad_options("%s takes a whole number from %llu to %llu, not '%s'", option,
-			    (unsigned long long)min, (unsigned long long)max, text);
+	if (*text < '0' || *text > '9' || errno || *end || value < min ||
+	    value > max)
+		bad_options(
+			"%s takes a whole number from %llu to %llu, not '%s'",
+			option, (unsigned long long)min,
+			(unsigned long long)max, text);
 	return value;
 }
 
-int option_choice(const char *option, const char *text, const char *const *names)
+int option_choice(const char *option, const char *text,
+		  const char *const *names)
 {
 	char known[256] = "";
 
 	for (int i = 0; names[i]; i++) {
 		if (!strcmp(text, names[i]))
 			return i;
-		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
-			 i ? ", " : "", names[i]);
+		snprintf(known + strlen(known), sizeof(known) - strlen(known),
+			 "%s%s", i ? ", " : "", names[i]);
 	}
 	bad_options("%s takes one of %s, not '%s'", option, known, text);
 }
 
-struct addrinfo *resolve(const char *host, const char *port, int family, bool to_bind)
+struct addrinfo *resolve(const char *host, const char *port, int family,
+			 bool to_bind)
 {
-	struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_DGRAM,
-				  .ai_flags = to_bind ? AI_PASSIVE : 0 };
+	struct addrinfo hints = {.ai_family = family,
+				 .ai_socktype = SOCK_DGRAM,
+				 .ai_flags = to_bind ? AI_PASSIVE : 0};
 	struct addrinfo *found;
 	int error = getaddrinfo(host, port, &hints, &found);
 
 	if (error)
-		fail("cannot find %s port %s: %s", host ? host : "a local address", port,
+		fail("cannot find %s port %s: %s",
+		     host ? host : "a local address", port,
 		     gai_strerror(error));
 	return found;
 }
@@ -184,7 +198,8 @@ void json_time(FILE *out, const char *key, tfrc_time time)
 	if (time < 0)
 		fprintf(out, ",\"%s\":null", key);
 	else
-		fprintf(out, ",\"%s\":%lld.%09lld", key, (long long)(time / NS_PER_S),
+		fprintf(out, ",\"%s\":%lld.%09lld", key,
+			(long long)(time / NS_PER_S),
 			(long long)(time % NS_PER_S));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What both tools share: option values, one-line errors, signals, sockets, JSON. */
+/* What both tools share: option values, one-line errors, signals, sockets,
+ * JSON. */
 #ifndef TFRC_TOOLS_COMMON_H
 #define TFRC_TOOLS_COMMON_H
 
@@ -16,23 +17,31 @@ extern volatile sig_atomic_t stop_signal;
 
 void stop_signals_catch(void);
 
-/* Print "PROGRAM: message" on stderr; fail() then exits with 1, bad_options() with 2. */
+/* Print "PROGRAM: message" on stderr; fail() then exits with 1, bad_options()
+ * with 2. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-_Noreturn void bad_options(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void fail(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+_Noreturn void bad_options(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
 
 /* What getopt_long() returned as ':' or '?'. */
 _Noreturn void bad_getopt(int code, char **argv);
 
-/* Values of options; each exits with 2 and says what it takes if TEXT is not valid. */
+/* Values of options; each exits with 2 and says what it takes if TEXT is not
+ * valid. */
 tfrc_time option_seconds(const char *option, const char *text);
-double option_rate(const char *option, const char *text); /* bit/s: 500k, 4M, 1.5G */
-uint64_t option_number(const char *option, const char *text, uint64_t min, uint64_t max);
+double option_rate(const char *option,
+		   const char *text); /* bit/s: 500k, 4M, 1.5G */
+uint64_t option_number(const char *option, const char *text, uint64_t min,
+		       uint64_t max);
 /* The place of TEXT in NAMES, which ends with NULL. */
-int option_choice(const char *option, const char *text, const char *const *names);
+int option_choice(const char *option, const char *text,
+		  const char *const *names);
 
 /* 0: any family; else AF_INET or AF_INET6. Exits if there is no such address. */
-struct addrinfo *resolve(const char *host, const char *port, int family, bool to_bind);
+struct addrinfo *resolve(const char *host, const char *port, int family,
+			 bool to_bind);
 
 /* Open PATH for writing, "-" being standard output; exits if it cannot. */
 FILE *open_output(const char *path);

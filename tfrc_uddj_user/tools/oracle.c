@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define SEQS	     (1U << 20) /* remembered */
-#define IPV4_UDP     (20 + 8) /* headers; the lab's have no options */
+#define IPV4_UDP     (20 + 8)	/* headers; the lab's have no options */
 #define SNAP_BYTES   (IPV4_UDP + TFRC_DATA_HEADER_BYTES)
 #define SOCKET_BYTES (8 << 20)
 #define FIRST_BYTE   (TFRC_WIRE_VERSION << 4 | 1)
@@ -34,16 +34,18 @@ static int enter(const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		fail("cannot enter the network namespace '%s': %s", path, strerror(errno));
+		fail("cannot enter the network namespace '%s': %s", path,
+		     strerror(errno));
 	return close(fd);
 }
 
 static int open_packets(const char *device)
 {
-	struct sockaddr_ll where = { .sll_family = AF_PACKET,
-				     .sll_protocol = htons(ETH_P_IP),
-				     .sll_ifindex = (int)if_nametoindex(device) };
-	/* UDP over IPv4 that begins as data packets do, and of it the headers alone */
+	struct sockaddr_ll where = {.sll_family = AF_PACKET,
+				    .sll_protocol = htons(ETH_P_IP),
+				    .sll_ifindex = (int)if_nametoindex(device)};
+	/* UDP over IPv4 that begins as data packets do, and of it the headers
+	 * alone */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 3),
@@ -52,15 +54,19 @@ static int open_packets(const char *device)
 		BPF_STMT(BPF_RET | BPF_K, SNAP_BYTES),
 		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
-	struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
-	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]),
+				    .filter = code};
+	int fd =
+		socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int bytes = SOCKET_BYTES;
 
 	if (fd < 0 || !where.sll_ifindex ||
-	    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
+		       sizeof(filter)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) ||
 	    bind(fd, (struct sockaddr *)&where, sizeof(where)))
-		fail("cannot watch packets on '%s': %s", device, strerror(errno));
+		fail("cannot watch packets on '%s': %s", device,
+		     strerror(errno));
 	return fd;
 }
 
@@ -70,7 +76,8 @@ struct oracle *oracle_open(const char *place)
 	char *path = strdup(place), *device = path ? strrchr(path, ':') : NULL;
 	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
-	if (!oracle || !path || !(oracle->seqs = calloc(SEQS, sizeof(oracle->seqs[0]))))
+	if (!oracle || !path ||
+	    !(oracle->seqs = calloc(SEQS, sizeof(oracle->seqs[0]))))
 		fail("out of memory");
 	if (!device)
 		bad_options("--oracle takes NETNS:DEVICE, not '%s'", place);
@@ -78,7 +85,8 @@ struct oracle *oracle_open(const char *place)
 	enter(path);
 	oracle->fd = open_packets(device);
 	if (home < 0 || setns(home, CLONE_NEWNET))
-		fail("cannot leave the network namespace '%s': %s", path, strerror(errno));
+		fail("cannot leave the network namespace '%s': %s", path,
+		     strerror(errno));
 	close(home);
 	free(path);
 	return oracle;
@@ -114,8 +122,9 @@ void oracle_drain(struct oracle *oracle)
 	for (;;) {
 		struct sockaddr_ll from;
 		socklen_t length = sizeof(from);
-		ssize_t got = recvfrom(oracle->fd, packet, sizeof(packet), MSG_DONTWAIT,
-				       (struct sockaddr *)&from, &length);
+		ssize_t got = recvfrom(oracle->fd, packet, sizeof(packet),
+				       MSG_DONTWAIT, (struct sockaddr *)&from,
+				       &length);
 
 		if (got < 0)
 			return;

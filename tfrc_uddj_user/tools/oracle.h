@@ -12,7 +12,8 @@
 
 struct oracle;
 
-/* PLACE is NETNS:DEVICE, a file and an interface where packets come in. Exits if it fails. */
+/* PLACE is NETNS:DEVICE, a file and an interface where packets come in. Exits
+ * if it fails. */
 struct oracle *oracle_open(const char *place);
 void oracle_close(struct oracle *oracle);
 

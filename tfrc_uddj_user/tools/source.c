@@ -7,13 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* VBR: 25 frames a second; the first of twelve is four times as large as the others. */
-#define FRAME_NS	(NS_PER_S / 25)
-#define GROUP_FRAMES	12
-#define KEY_FRAME_SIZE	4.0
-#define FRAME_SPREAD	0.5 /* sizes are uniform within this of their mean */
-/* What a sender slower than its source may have waiting: older data is worth nothing. */
-#define BACKLOG_S	1.0
+/* VBR: 25 frames a second; the first of twelve is four times as large as the
+ * others. */
+#define FRAME_NS       (NS_PER_S / 25)
+#define GROUP_FRAMES   12
+#define KEY_FRAME_SIZE 4.0
+#define FRAME_SPREAD   0.5 /* sizes are uniform within this of their mean */
+/* What a sender slower than its source may have waiting: older data is worth
+ * nothing. */
+#define BACKLOG_S 1.0
 
 int source_open(struct source *source, tfrc_time now)
 {
@@ -31,15 +33,18 @@ void source_close(struct source *source)
 /* Same numbers on every run; uniform in [-1, 1). */
 static double draw(struct source *source)
 {
-	source->random = source->random * UINT64_C(6364136223846793005) + 1442695040888963407U;
+	source->random = source->random * UINT64_C(6364136223846793005) +
+			 1442695040888963407U;
 	return (double)(int64_t)source->random / 9223372036854775808.0;
 }
 
 static double frame_bytes(struct source *source)
 {
 	double mean = source->rate * FRAME_NS / NS_PER_S;
-	double usual = mean * GROUP_FRAMES / (GROUP_FRAMES - 1 + KEY_FRAME_SIZE);
-	double size = source->frames++ % GROUP_FRAMES ? usual : KEY_FRAME_SIZE * usual;
+	double usual =
+		mean * GROUP_FRAMES / (GROUP_FRAMES - 1 + KEY_FRAME_SIZE);
+	double size = source->frames++ % GROUP_FRAMES ? usual
+						      : KEY_FRAME_SIZE * usual;
 
 	return size * (1 + FRAME_SPREAD * draw(source));
 }
@@ -47,7 +52,8 @@ static double frame_bytes(struct source *source)
 static void make_up(struct source *source, tfrc_time now)
 {
 	if (source->kind == SOURCE_CBR) {
-		source->available += source->rate * (double)(now - source->at) / NS_PER_S;
+		source->available +=
+			source->rate * (double)(now - source->at) / NS_PER_S;
 		source->at = now;
 	} else {
 		for (; source->at <= now; source->at += FRAME_NS)
@@ -61,10 +67,12 @@ static int fill(struct source *source)
 {
 	ssize_t got;
 
-	memmove(source->buffer, source->buffer + source->first, source->end - source->first);
+	memmove(source->buffer, source->buffer + source->first,
+		source->end - source->first);
 	source->end -= source->first;
 	source->first = 0;
-	got = read(source->fd, source->buffer + source->end, SOURCE_BUFFER_BYTES - source->end);
+	got = read(source->fd, source->buffer + source->end,
+		   SOURCE_BUFFER_BYTES - source->end);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -1;
 	source->eof = got == 0;
@@ -76,7 +84,8 @@ int source_update(struct source *source, tfrc_time now, bool readable)
 {
 	if (source->kind == SOURCE_CBR || source->kind == SOURCE_VBR)
 		make_up(source, now);
-	else if (source->kind == SOURCE_FD && readable && source_wants_read(source))
+	else if (source->kind == SOURCE_FD && readable &&
+		 source_wants_read(source))
 		return fill(source);
 	return 0;
 }
@@ -98,7 +107,8 @@ static uint64_t at_hand(const struct source *source)
 static bool is_last(const struct source *source)
 {
 	return source->eof ||
-	       (source->limit && source->taken + at_hand(source) >= source->limit);
+	       (source->limit &&
+		source->taken + at_hand(source) >= source->limit);
 }
 
 /* A live stream does not wait for a packet to be full. */
@@ -108,8 +118,10 @@ size_t source_ready(const struct source *source, size_t most)
 
 	if (bytes >= most)
 		return most;
-	return source->kind == SOURCE_FD || source->kind == SOURCE_VBR || is_last(source) ? bytes :
-											    0;
+	return source->kind == SOURCE_FD || source->kind == SOURCE_VBR ||
+			       is_last(source)
+		       ? bytes
+		       : 0;
 }
 
 void source_take(struct source *source, uint8_t *out, size_t bytes)
@@ -123,7 +135,8 @@ void source_take(struct source *source, uint8_t *out, size_t bytes)
 	}
 }
 
-tfrc_time source_ready_at(const struct source *source, tfrc_time now, size_t bytes)
+tfrc_time source_ready_at(const struct source *source, tfrc_time now,
+			  size_t bytes)
 {
 	if (source_ready(source, bytes))
 		return now;
@@ -132,7 +145,9 @@ tfrc_time source_ready_at(const struct source *source, tfrc_time now, size_t byt
 	if (source->kind == SOURCE_VBR)
 		return source->at;
 	return source->at +
-	       (tfrc_time)(((double)bytes - source->available) / source->rate * NS_PER_S) + 1;
+	       (tfrc_time)(((double)bytes - source->available) / source->rate *
+			   NS_PER_S) +
+	       1;
 }
 
 bool source_wants_read(const struct source *source)

@@ -15,8 +15,8 @@ enum source_kind { SOURCE_FD, SOURCE_ENDLESS, SOURCE_CBR, SOURCE_VBR };
 struct source {
 	enum source_kind kind;
 	int fd;
-	double rate;	 /* CBR, VBR: mean, bytes/s */
-	uint64_t limit;	 /* bytes in all; 0: none */
+	double rate;	/* CBR, VBR: mean, bytes/s */
+	uint64_t limit; /* bytes in all; 0: none */
 
 	uint64_t taken;
 	double available; /* made up, and not taken yet */
@@ -32,17 +32,21 @@ struct source {
 int source_open(struct source *source, tfrc_time now);
 void source_close(struct source *source);
 
-/* Bring it up to NOW; a descriptor is read only if it is READABLE. -1: it cannot be read. */
+/* Bring it up to NOW; a descriptor is read only if it is READABLE. -1: it
+ * cannot be read. */
 int source_update(struct source *source, tfrc_time now, bool readable);
 
-/* Bytes that a packet of up to MOST can have now; 0: none. A full packet is waited for. */
+/* Bytes that a packet of up to MOST can have now; 0: none. A full packet is
+ * waited for. */
 size_t source_ready(const struct source *source, size_t most);
 
 /* Put so many bytes at OUT. */
 void source_take(struct source *source, uint8_t *out, size_t bytes);
 
-/* When there will be a packet of BYTES: now, later, or TFRC_NEVER if that is not known. */
-tfrc_time source_ready_at(const struct source *source, tfrc_time now, size_t bytes);
+/* When there will be a packet of BYTES: now, later, or TFRC_NEVER if that is
+ * not known. */
+tfrc_time source_ready_at(const struct source *source, tfrc_time now,
+			  size_t bytes);
 
 /* It is to be polled for reading. */
 bool source_wants_read(const struct source *source);

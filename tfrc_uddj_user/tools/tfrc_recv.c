@@ -24,7 +24,7 @@
 #define SOCKET_BYTES (8 << 20)
 #define SILENT_NS    (30 * NS_PER_S)
 #define LINGER_NS    (2 * NS_PER_S) /* for repetitions of the end */
-#define JITTER_SHIFT 16.0 /* RFC 3550, 6.4.1 */
+#define JITTER_SHIFT 16.0	    /* RFC 3550, 6.4.1 */
 
 struct options {
 	const char *bind, *port, *output, *json, *oracle;
@@ -55,7 +55,8 @@ struct run {
 	struct oracle *oracle;
 	struct connection connection;
 	uint64_t strangers, served;
-	struct clock_pair now; /* as last read: looks at the clock are what costs in the lab */
+	struct clock_pair now; /* as last read: looks at the clock are what
+				  costs in the lab */
 	tfrc_time next_output;
 	uint8_t (*packets)[TFRC_PACKET_MAX_BYTES + 1];
 };
@@ -63,38 +64,52 @@ struct run {
 static const char usage[] =
 	"usage: tfrc-recv [options] PORT\n"
 	"\n"
-	"Receive what tfrc-send sends to this port; data goes to standard output.\n"
+	"Receive what tfrc-send sends to this port; data goes to standard "
+	"output.\n"
 	"  --bind ADDR          local address (default: all)\n"
 	"  -4, -6               IPv4 or IPv6 only\n"
 	"  --output PATH        write the data there\n"
 	"  --discard            do not write it\n"
 	"  --one-off            end after one connection\n"
 	"\n"
-	"  --interval S         seconds from line to line on standard error (default 1)\n"
+	"  --interval S         seconds from line to line on standard error "
+	"(default 1)\n"
 	"  --quiet              no lines\n"
-	"  --json PATH          results, a JSON object a line for each connection\n"
-	"  --ready-fd N         write \"ready\\n\" to this open descriptor once listening\n"
-	"  --oracle NETNS:DEV   testbeds: packets that come in there got past all queues\n"
+	"  --json PATH          results, a JSON object a line for each "
+	"connection\n"
+	"  --ready-fd N         write \"ready\\n\" to this open descriptor "
+	"once listening\n"
+	"  --oracle NETNS:DEV   testbeds: packets that come in there got past "
+	"all queues\n"
 	"\n"
-	"SIGINT and SIGTERM end it; a connection that lasts is reported first.\n";
+	"SIGINT and SIGTERM end it; a connection that lasts is reported "
+	"first.\n";
 
 enum option_code {
-	OPT_BIND = 256, OPT_OUTPUT, OPT_DISCARD, OPT_ONE_OFF, OPT_INTERVAL, OPT_QUIET, OPT_JSON,
-	OPT_READY, OPT_ORACLE, OPT_HELP,
+	OPT_BIND = 256,
+	OPT_OUTPUT,
+	OPT_DISCARD,
+	OPT_ONE_OFF,
+	OPT_INTERVAL,
+	OPT_QUIET,
+	OPT_JSON,
+	OPT_READY,
+	OPT_ORACLE,
+	OPT_HELP,
 };
 
 static const struct option long_options[] = {
-	{ "bind", required_argument, NULL, OPT_BIND },
-	{ "output", required_argument, NULL, OPT_OUTPUT },
-	{ "discard", no_argument, NULL, OPT_DISCARD },
-	{ "one-off", no_argument, NULL, OPT_ONE_OFF },
-	{ "interval", required_argument, NULL, OPT_INTERVAL },
-	{ "quiet", no_argument, NULL, OPT_QUIET },
-	{ "json", required_argument, NULL, OPT_JSON },
-	{ "ready-fd", required_argument, NULL, OPT_READY },
-	{ "oracle", required_argument, NULL, OPT_ORACLE },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
+	{"bind", required_argument, NULL, OPT_BIND},
+	{"output", required_argument, NULL, OPT_OUTPUT},
+	{"discard", no_argument, NULL, OPT_DISCARD},
+	{"one-off", no_argument, NULL, OPT_ONE_OFF},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"json", required_argument, NULL, OPT_JSON},
+	{"ready-fd", required_argument, NULL, OPT_READY},
+	{"oracle", required_argument, NULL, OPT_ORACLE},
+	{"help", no_argument, NULL, OPT_HELP},
+	{NULL, 0, NULL, 0},
 };
 
 static void take_option(struct options *o, int code)
@@ -122,7 +137,8 @@ static void take_option(struct options *o, int code)
 		o->json = optarg;
 		break;
 	case OPT_READY:
-		o->ready_fd = (int)option_number("--ready-fd", optarg, 0, 65535);
+		o->ready_fd =
+			(int)option_number("--ready-fd", optarg, 0, 65535);
 		break;
 	case OPT_ORACLE:
 		o->oracle = optarg;
@@ -139,7 +155,8 @@ static void read_options(struct options *o, int argc, char **argv)
 {
 	int code;
 
-	while ((code = getopt_long(argc, argv, ":46", long_options, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, ":46", long_options, NULL)) !=
+	       -1) {
 		if (code == ':' || code == '?')
 			bad_getopt(code, argv);
 		if (code == OPT_HELP) {
@@ -158,17 +175,21 @@ static void read_options(struct options *o, int argc, char **argv)
 static int open_socket(const struct options *o)
 {
 	/* an IPv6 socket takes IPv4, too */
-	int family = o->family || o->bind ? o->family : AF_INET6, on = 1, off = 0;
+	int family = o->family || o->bind ? o->family : AF_INET6, on = 1,
+	    off = 0;
 	struct addrinfo *found = resolve(o->bind, o->port, family, true);
-	int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = socket(found->ai_family,
+			SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0 && !o->family && !o->bind) { /* a kernel without IPv6 */
 		freeaddrinfo(found);
 		found = resolve(NULL, o->port, AF_INET, true);
-		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			    0);
 	}
 	if (fd >= 0 && found->ai_family == AF_INET6 && !o->family)
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off,
+				 sizeof(off));
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen))
 		fail("cannot listen on port %s: %s", o->port, strerror(errno));
 	freeaddrinfo(found);
@@ -178,7 +199,8 @@ static int open_socket(const struct options *o)
 	return fd;
 }
 
-/* --- output ----------------------------------------------------------------------- */
+/* --- output
+ * ----------------------------------------------------------------------- */
 
 static double mbps(uint64_t bytes, tfrc_time in)
 {
@@ -191,13 +213,17 @@ static void print_line(const struct connection *c, tfrc_time now,
 	const struct tfrc_receiver_info *last = &c->last.info;
 
 	fprintf(stderr,
-		"%8.2f-%-8.2f s  received %9.3f Mbit/s  lost %" PRIu64 " + %" PRIu64
+		"%8.2f-%-8.2f s  received %9.3f Mbit/s  lost %" PRIu64
+		" + %" PRIu64
 		" random  p %.6f  jitter %7.3f ms  delay +%7.3f ms%s\n",
-		(double)(c->last.at - c->begin) * 1e-9, (double)(now - c->begin) * 1e-9,
-		mbps(info->payload_received - last->payload_received, now - c->last.at),
+		(double)(c->last.at - c->begin) * 1e-9,
+		(double)(now - c->begin) * 1e-9,
+		mbps(info->payload_received - last->payload_received,
+		     now - c->last.at),
 		info->packets_lost_congestion - last->packets_lost_congestion,
-		info->packets_lost_random - last->packets_lost_random, info->loss_event_rate,
-		c->jitter_ns * 1e-6, (double)(c->transit - c->transit_low) * 1e-6,
+		info->packets_lost_random - last->packets_lost_random,
+		info->loss_event_rate, c->jitter_ns * 1e-6,
+		(double)(c->transit - c->transit_low) * 1e-6,
 		info->congested ? "  congested" : "");
 }
 
@@ -213,7 +239,7 @@ static void output(struct run *run, tfrc_time now)
 		return;
 	tfrc_receiver_get_info(c->receiver, &info);
 	print_line(c, now, &info);
-	c->last = (struct mark){ .at = now, .info = info };
+	c->last = (struct mark){.at = now, .info = info};
 }
 
 static void write_json(struct run *run)
@@ -227,25 +253,30 @@ static void write_json(struct run *run)
 	json_time(run->json, "newest_s", c->newest);
 	fprintf(run->json,
 		",\"bytes_received\":%" PRIu64 ",\"packets_received\":%" PRIu64
-		",\"lost_congestion\":%" PRIu64 ",\"lost_random\":%" PRIu64 ",\"late\":%" PRIu64
-		",\"refused\":%" PRIu64 ",\"loss_events\":%" PRIu64
+		",\"lost_congestion\":%" PRIu64 ",\"lost_random\":%" PRIu64
+		",\"late\":%" PRIu64 ",\"refused\":%" PRIu64
+		",\"loss_events\":%" PRIu64
 		",\"loss_event_rate\":%.9f,\"congested_rtts\":%" PRIu64
 		",\"jitter_ms\":%.6f,\"skew_ppm\":%.3f,\"strangers\":%" PRIu64,
-		info.payload_received, info.packets_received, info.packets_lost_congestion,
-		info.packets_lost_random, info.packets_late, info.packets_refused, info.loss_events,
-		info.loss_event_rate, info.congested_rtts, c->jitter_ns * 1e-6, info.skew_ppm,
-		run->strangers);
+		info.payload_received, info.packets_received,
+		info.packets_lost_congestion, info.packets_lost_random,
+		info.packets_late, info.packets_refused, info.loss_events,
+		info.loss_event_rate, info.congested_rtts, c->jitter_ns * 1e-6,
+		info.skew_ppm, run->strangers);
 	if (run->oracle)
 		fprintf(run->json,
-			",\"congestion_as_congestion\":%" PRIu64 ",\"congestion_as_random\":%" PRIu64
-			",\"random_as_congestion\":%" PRIu64 ",\"random_as_random\":%" PRIu64,
+			",\"congestion_as_congestion\":%" PRIu64
+			",\"congestion_as_random\":%" PRIu64
+			",\"random_as_congestion\":%" PRIu64
+			",\"random_as_random\":%" PRIu64,
 			info.judged[0][0], info.judged[0][1], info.judged[1][0],
 			info.judged[1][1]);
 	fputs("}\n", run->json);
 	fflush(run->json);
 }
 
-/* --- connections -------------------------------------------------------------------- */
+/* --- connections
+ * -------------------------------------------------------------------- */
 
 static void connection_report(struct run *run)
 {
@@ -254,10 +285,12 @@ static void connection_report(struct run *run)
 
 	tfrc_receiver_get_info(c->receiver, &info);
 	if (!run->options->quiet)
-		fprintf(stderr, "%8.2f-%-8.2f s  received %9.3f Mbit/s in all, %" PRIu64
+		fprintf(stderr,
+			"%8.2f-%-8.2f s  received %9.3f Mbit/s in all, %" PRIu64
 			" bytes%s\n",
 			0.0, (double)(c->newest - c->begin) * 1e-9,
-			mbps(info.payload_received, c->newest - c->begin), info.payload_received,
+			mbps(info.payload_received, c->newest - c->begin),
+			info.payload_received,
 			info.fin ? "" : "; the end did not come");
 	if (run->json)
 		write_json(run);
@@ -274,27 +307,31 @@ static void connection_end(struct run *run)
 	run->connection.receiver = NULL;
 }
 
-static void connection_begin(struct run *run, tfrc_time now, uint64_t id, const struct msghdr *msg)
+static void connection_begin(struct run *run, tfrc_time now, uint64_t id,
+			     const struct msghdr *msg)
 {
 	struct connection *c = &run->connection;
-	struct tfrc_receiver_config config = { 0 };
+	struct tfrc_receiver_config config = {0};
 
 	connection_end(run);
 	if (run->oracle) {
-		config = (struct tfrc_receiver_config){ .passed_queues = oracle_passed,
-							.arg = run->oracle };
+		config = (struct tfrc_receiver_config){
+			.passed_queues = oracle_passed, .arg = run->oracle};
 		oracle_connection(run->oracle, id);
 	}
-	*c = (struct connection){ .receiver = tfrc_receiver_new(&config), .begin = now,
-				  .newest = now, .over = TFRC_NEVER, .transit_low = INT64_MAX,
-				  .last = { .at = now } };
+	*c = (struct connection){.receiver = tfrc_receiver_new(&config),
+				 .begin = now,
+				 .newest = now,
+				 .over = TFRC_NEVER,
+				 .transit_low = INT64_MAX,
+				 .last = {.at = now}};
 	if (!c->receiver)
 		fail("out of memory");
 	c->peer_bytes = msg->msg_namelen;
 	memcpy(&c->peer, msg->msg_name, msg->msg_namelen);
-	run->next_output = run->options->quiet || !run->options->interval ?
-				   TFRC_NEVER :
-				   now + run->options->interval;
+	run->next_output = run->options->quiet || !run->options->interval
+				   ? TFRC_NEVER
+				   : now + run->options->interval;
 }
 
 static bool may_begin(const struct run *run, tfrc_time now)
@@ -318,18 +355,24 @@ static void send_feedback(struct run *run, tfrc_time now)
 		oracle_drain(run->oracle);
 	bytes = tfrc_receiver_feedback(c->receiver, now, packet);
 	/* feedback that the local queue refuses is as lost as any other */
-	if (bytes && sendto(run->fd, packet, bytes, 0, (struct sockaddr *)&c->peer,
-			    c->peer_bytes) < 0 && errno != EAGAIN && errno != ENOBUFS &&
-	    errno != ECONNREFUSED && errno != EINTR)
+	if (bytes &&
+	    sendto(run->fd, packet, bytes, 0, (struct sockaddr *)&c->peer,
+		   c->peer_bytes) < 0 &&
+	    errno != EAGAIN && errno != ENOBUFS && errno != ECONNREFUSED &&
+	    errno != EINTR)
 		complain("cannot send feedback: %s", strerror(errno));
 }
 
-/* RFC 3550, 6.4.1; the delay is counted from the smallest, as clocks have an offset. */
+/* RFC 3550, 6.4.1; the delay is counted from the smallest, as clocks have an
+ * offset. */
 static void note_transit(struct connection *c, tfrc_time transit)
 {
-	double change = c->transit_low == INT64_MAX ? 0 : (double)(transit - c->transit);
+	double change = c->transit_low == INT64_MAX
+				? 0
+				: (double)(transit - c->transit);
 
-	c->jitter_ns += ((change < 0 ? -change : change) - c->jitter_ns) / JITTER_SHIFT;
+	c->jitter_ns +=
+		((change < 0 ? -change : change) - c->jitter_ns) / JITTER_SHIFT;
 	c->transit = transit;
 	if (transit < c->transit_low)
 		c->transit_low = transit;
@@ -341,24 +384,28 @@ static bool is_peer(const struct connection *c, const struct msghdr *msg)
 	       !memcmp(msg->msg_name, &c->peer, c->peer_bytes);
 }
 
-static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival, const uint8_t *packet,
-			size_t bytes, const struct msghdr *msg)
+static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival,
+			const uint8_t *packet, size_t bytes,
+			const struct msghdr *msg)
 {
 	struct connection *c = &run->connection;
 	struct tfrc_data data;
 	int due = TFRC_E_STRANGER;
 
 	if (c->receiver && is_peer(c, msg))
-		due = tfrc_receiver_data(c->receiver, now, arrival, packet, bytes, &data);
+		due = tfrc_receiver_data(c->receiver, now, arrival, packet,
+					 bytes, &data);
 	if (due == TFRC_E_STRANGER) {
 		uint64_t id;
 
-		if (tfrc_connection_of(packet, bytes, &id) || !may_begin(run, now)) {
+		if (tfrc_connection_of(packet, bytes, &id) ||
+		    !may_begin(run, now)) {
 			run->strangers++;
 			return;
 		}
 		connection_begin(run, now, id, msg);
-		due = tfrc_receiver_data(c->receiver, now, arrival, packet, bytes, &data);
+		due = tfrc_receiver_data(c->receiver, now, arrival, packet,
+					 bytes, &data);
 	}
 	if (due < 0)
 		return;
@@ -377,8 +424,10 @@ static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival, const
 
 static tfrc_time arrival_of(const struct clock_pair *now, struct msghdr *msg)
 {
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(msg); part; part = CMSG_NXTHDR(msg, part)) {
-		if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SO_TIMESTAMPNS) {
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(msg); part;
+	     part = CMSG_NXTHDR(msg, part)) {
+		if (part->cmsg_level == SOL_SOCKET &&
+		    part->cmsg_type == SO_TIMESTAMPNS) {
 			struct timespec stamp;
 
 			memcpy(&stamp, CMSG_DATA(part), sizeof(stamp));
@@ -401,26 +450,32 @@ static void receive(struct run *run)
 
 	do {
 		for (unsigned int i = 0; i < BATCH; i++) {
-			where[i] = (struct iovec){ .iov_base = run->packets[i],
-						   .iov_len = sizeof(run->packets[i]) };
+			where[i] = (struct iovec){
+				.iov_base = run->packets[i],
+				.iov_len = sizeof(run->packets[i])};
 			batch[i] = (struct mmsghdr){
-				.msg_hdr = { .msg_iov = &where[i], .msg_iovlen = 1,
-					     .msg_name = &from[i], .msg_namelen = sizeof(from[i]),
-					     .msg_control = control[i].bytes,
-					     .msg_controllen = sizeof(control[i]) }
-			};
+				.msg_hdr = {.msg_iov = &where[i],
+					    .msg_iovlen = 1,
+					    .msg_name = &from[i],
+					    .msg_namelen = sizeof(from[i]),
+					    .msg_control = control[i].bytes,
+					    .msg_controllen =
+						    sizeof(control[i])}};
 		}
 		count = recvmmsg(run->fd, batch, BATCH, MSG_DONTWAIT, NULL);
 		clock_update(&run->now);
 		for (int i = 0; i < count; i++)
-			take_packet(run, run->now.monotonic, arrival_of(&run->now, &batch[i].msg_hdr),
-				    run->packets[i], batch[i].msg_len, &batch[i].msg_hdr);
+			take_packet(run, run->now.monotonic,
+				    arrival_of(&run->now, &batch[i].msg_hdr),
+				    run->packets[i], batch[i].msg_len,
+				    &batch[i].msg_hdr);
 	} while (count == BATCH);
 	if (run->output)
 		fflush(run->output);
 }
 
-/* --- the loop --------------------------------------------------------------------- */
+/* --- the loop
+ * --------------------------------------------------------------------- */
 
 static tfrc_time wake_at(const struct run *run)
 {
@@ -438,12 +493,14 @@ static tfrc_time wake_at(const struct run *run)
 
 static void wait_for_packets(struct run *run)
 {
-	struct pollfd polled = { .fd = run->fd, .events = POLLIN };
-	tfrc_time at = wake_at(run), left = at == TFRC_NEVER ? at : at - run->now.monotonic;
-	struct timespec timeout = { 0 };
+	struct pollfd polled = {.fd = run->fd, .events = POLLIN};
+	tfrc_time at = wake_at(run),
+		  left = at == TFRC_NEVER ? at : at - run->now.monotonic;
+	struct timespec timeout = {0};
 
 	if (left > 0)
-		timeout = (struct timespec){ .tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S };
+		timeout = (struct timespec){.tv_sec = left / NS_PER_S,
+					    .tv_nsec = left % NS_PER_S};
 	if (ppoll(&polled, 1, left == TFRC_NEVER ? NULL : &timeout, NULL) > 0)
 		receive(run);
 	else
@@ -461,7 +518,8 @@ static void serve(struct run *run)
 		if (c->receiver && tfrc_receiver_next_timer(c->receiver) <= now)
 			send_feedback(run, now);
 		output(run, now);
-		if (c->receiver && c->over != TFRC_NEVER && now >= c->over + LINGER_NS) {
+		if (c->receiver && c->over != TFRC_NEVER &&
+		    now >= c->over + LINGER_NS) {
 			connection_end(run);
 			run->next_output = TFRC_NEVER;
 			if (run->options->one_off)
@@ -480,8 +538,8 @@ static void announce(int fd)
 
 int main(int argc, char **argv)
 {
-	struct options options = { .interval = NS_PER_S, .ready_fd = -1 };
-	struct run run = { .options = &options, .next_output = TFRC_NEVER };
+	struct options options = {.interval = NS_PER_S, .ready_fd = -1};
+	struct run run = {.options = &options, .next_output = TFRC_NEVER};
 
 	read_options(&options, argc, argv);
 	stop_signals_catch();

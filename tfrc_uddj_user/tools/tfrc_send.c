@@ -22,17 +22,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BATCH		 64
-#define PAYLOAD_MAX	 (TFRC_PACKET_MAX_BYTES - TFRC_DATA_HEADER_BYTES)
-#define PAYLOAD_DEFAULT	 1400
-#define SOCKET_BYTES	 (4 << 20)
+#define BATCH		64
+#define PAYLOAD_MAX	(TFRC_PACKET_MAX_BYTES - TFRC_DATA_HEADER_BYTES)
+#define PAYLOAD_DEFAULT 1400
+#define SOCKET_BYTES	(4 << 20)
 /* Packets closer than this leave together: no timer is finer. */
-#define NAP_NS		 250000
-#define FIN_TRIES	 8
-#define FIN_WAIT_NS	 (NS_PER_S / 2)
+#define NAP_NS	    250000
+#define FIN_TRIES   8
+#define FIN_WAIT_NS (NS_PER_S / 2)
 
-static const char *const algorithms[] = { "tfrc", "uddj", "wireless", NULL };
-static const char *const laws[] = { "ease", "mark", "classify", NULL };
+static const char *const algorithms[] = {"tfrc", "uddj", "wireless", NULL};
+static const char *const laws[] = {"ease", "mark", "classify", NULL};
 
 struct options {
 	const char *host, *port, *name, *json, *samples, *rate_file;
@@ -57,11 +57,11 @@ struct run {
 	struct source source;
 	struct tfrc_sender *sender;
 	int fd;
-	tfrc_time start, end;	/* END: TFRC_NEVER without a time limit */
+	tfrc_time start, end; /* END: TFRC_NEVER without a time limit */
 	tfrc_time next_output, next_sample;
 	struct mark last;
 	FILE *samples;
-	bool ending;	/* no more data: the end is told */
+	bool ending; /* no more data: the end is told */
 	unsigned int fin_tries;
 	tfrc_time fin_at;
 	uint64_t send_errors;
@@ -78,62 +78,88 @@ static const char usage[] =
 	"  --cbr RATE           a constant rate, if it is allowed\n"
 	"  --vbr RATE           frames like video's, of this mean rate\n"
 	"\n"
-	"  --algorithm NAME     tfrc (default), uddj, or wireless (testbeds only)\n"
+	"  --algorithm NAME     tfrc (default), uddj, or wireless (testbeds "
+	"only)\n"
 	"  --law NAME           uddj: ease (default), mark or classify\n"
 	"  --max-rate RATE      never faster, headers included\n"
-	"  --payload-bytes N    data in a packet (default 1400; at most 65455)\n"
+	"  --payload-bytes N    data in a packet (default 1400; at most "
+	"65455)\n"
 	"  --bytes N            stop after so many bytes of data\n"
 	"  --duration S         stop after so many seconds\n"
 	"  --damping            RFC 5348, 4.5: less oscillation\n"
-	"  --small-packets      RFC 4828: for small packets, at most one in 10 ms\n"
+	"  --small-packets      RFC 4828: for small packets, at most one in 10 "
+	"ms\n"
 	"  -4, -6               IPv4 or IPv6 only\n"
 	"  --source-port N      local port (default: any)\n"
 	"\n"
-	"  --interval S         seconds from line to line (default 1; 0: none)\n"
+	"  --interval S         seconds from line to line (default 1; 0: "
+	"none)\n"
 	"  --quiet              no lines\n"
-	"  --json PATH          results as a JSON object; - is standard output\n"
-	"  --rate-file PATH     keep the allowed rate there, bit/s, for an encoder\n"
+	"  --json PATH          results as a JSON object; - is standard "
+	"output\n"
+	"  --rate-file PATH     keep the allowed rate there, bit/s, for an "
+	"encoder\n"
 	"  --name NAME          what results call this flow\n"
 	"  --start-at-s T       CLOCK_MONOTONIC time to start at\n"
 	"  --samples PATH       a time series (CSV) at each interval ...\n"
 	"  --samples-from-s T   ... counted from this CLOCK_MONOTONIC time\n"
 	"\n"
-	"RATE is in bit/s: 500k, 4M, 1.5G. SIGINT and SIGTERM end the stream in order.\n";
+	"RATE is in bit/s: 500k, 4M, 1.5G. SIGINT and SIGTERM end the stream "
+	"in order.\n";
 
 enum option_code {
-	OPT_FILE = 256, OPT_ENDLESS, OPT_CBR, OPT_VBR, OPT_ALGORITHM, OPT_LAW, OPT_MAX_RATE,
-	OPT_PAYLOAD, OPT_BYTES, OPT_DURATION, OPT_DAMPING, OPT_SMALL, OPT_SOURCE_PORT,
-	OPT_INTERVAL, OPT_QUIET, OPT_JSON, OPT_RATE_FILE, OPT_NAME, OPT_START, OPT_SAMPLES,
-	OPT_SAMPLES_FROM, OPT_HELP,
+	OPT_FILE = 256,
+	OPT_ENDLESS,
+	OPT_CBR,
+	OPT_VBR,
+	OPT_ALGORITHM,
+	OPT_LAW,
+	OPT_MAX_RATE,
+	OPT_PAYLOAD,
+	OPT_BYTES,
+	OPT_DURATION,
+	OPT_DAMPING,
+	OPT_SMALL,
+	OPT_SOURCE_PORT,
+	OPT_INTERVAL,
+	OPT_QUIET,
+	OPT_JSON,
+	OPT_RATE_FILE,
+	OPT_NAME,
+	OPT_START,
+	OPT_SAMPLES,
+	OPT_SAMPLES_FROM,
+	OPT_HELP,
 };
 
 static const struct option long_options[] = {
-	{ "file", required_argument, NULL, OPT_FILE },
-	{ "endless", no_argument, NULL, OPT_ENDLESS },
-	{ "cbr", required_argument, NULL, OPT_CBR },
-	{ "vbr", required_argument, NULL, OPT_VBR },
-	{ "algorithm", required_argument, NULL, OPT_ALGORITHM },
-	{ "law", required_argument, NULL, OPT_LAW },
-	{ "max-rate", required_argument, NULL, OPT_MAX_RATE },
-	{ "payload-bytes", required_argument, NULL, OPT_PAYLOAD },
-	{ "bytes", required_argument, NULL, OPT_BYTES },
-	{ "duration", required_argument, NULL, OPT_DURATION },
-	{ "damping", no_argument, NULL, OPT_DAMPING },
-	{ "small-packets", no_argument, NULL, OPT_SMALL },
-	{ "source-port", required_argument, NULL, OPT_SOURCE_PORT },
-	{ "interval", required_argument, NULL, OPT_INTERVAL },
-	{ "quiet", no_argument, NULL, OPT_QUIET },
-	{ "json", required_argument, NULL, OPT_JSON },
-	{ "rate-file", required_argument, NULL, OPT_RATE_FILE },
-	{ "name", required_argument, NULL, OPT_NAME },
-	{ "start-at-s", required_argument, NULL, OPT_START },
-	{ "samples", required_argument, NULL, OPT_SAMPLES },
-	{ "samples-from-s", required_argument, NULL, OPT_SAMPLES_FROM },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
+	{"file", required_argument, NULL, OPT_FILE},
+	{"endless", no_argument, NULL, OPT_ENDLESS},
+	{"cbr", required_argument, NULL, OPT_CBR},
+	{"vbr", required_argument, NULL, OPT_VBR},
+	{"algorithm", required_argument, NULL, OPT_ALGORITHM},
+	{"law", required_argument, NULL, OPT_LAW},
+	{"max-rate", required_argument, NULL, OPT_MAX_RATE},
+	{"payload-bytes", required_argument, NULL, OPT_PAYLOAD},
+	{"bytes", required_argument, NULL, OPT_BYTES},
+	{"duration", required_argument, NULL, OPT_DURATION},
+	{"damping", no_argument, NULL, OPT_DAMPING},
+	{"small-packets", no_argument, NULL, OPT_SMALL},
+	{"source-port", required_argument, NULL, OPT_SOURCE_PORT},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"json", required_argument, NULL, OPT_JSON},
+	{"rate-file", required_argument, NULL, OPT_RATE_FILE},
+	{"name", required_argument, NULL, OPT_NAME},
+	{"start-at-s", required_argument, NULL, OPT_START},
+	{"samples", required_argument, NULL, OPT_SAMPLES},
+	{"samples-from-s", required_argument, NULL, OPT_SAMPLES_FROM},
+	{"help", no_argument, NULL, OPT_HELP},
+	{NULL, 0, NULL, 0},
 };
 
-static void set_source(struct source *source, enum source_kind kind, double bits_per_s)
+static void set_source(struct source *source, enum source_kind kind,
+		       double bits_per_s)
 {
 	source->kind = kind;
 	source->rate = bits_per_s / 8;
@@ -150,16 +176,20 @@ static void take_data_option(struct options *o, int code)
 		set_source(&o->source, SOURCE_ENDLESS, 0);
 		break;
 	case OPT_CBR:
-		set_source(&o->source, SOURCE_CBR, option_rate("--cbr", optarg));
+		set_source(&o->source, SOURCE_CBR,
+			   option_rate("--cbr", optarg));
 		break;
 	case OPT_VBR:
-		set_source(&o->source, SOURCE_VBR, option_rate("--vbr", optarg));
+		set_source(&o->source, SOURCE_VBR,
+			   option_rate("--vbr", optarg));
 		break;
 	case OPT_BYTES:
-		o->source.limit = option_number("--bytes", optarg, 1, INT64_MAX);
+		o->source.limit =
+			option_number("--bytes", optarg, 1, INT64_MAX);
 		break;
 	case OPT_PAYLOAD:
-		o->payload_bytes = option_number("--payload-bytes", optarg, 1, PAYLOAD_MAX);
+		o->payload_bytes = option_number("--payload-bytes", optarg, 1,
+						 PAYLOAD_MAX);
 		break;
 	default:
 		break;
@@ -199,11 +229,13 @@ static void take_option(struct options *o, int code)
 {
 	switch (code) {
 	case OPT_ALGORITHM:
-		o->config.discrimination = (enum tfrc_discrimination)option_choice(
-			"--algorithm", optarg, algorithms);
+		o->config.discrimination =
+			(enum tfrc_discrimination)option_choice(
+				"--algorithm", optarg, algorithms);
 		break;
 	case OPT_LAW:
-		o->config.uddj_law = (enum tfrc_uddj_law)option_choice("--law", optarg, laws);
+		o->config.uddj_law = (enum tfrc_uddj_law)option_choice(
+			"--law", optarg, laws);
 		break;
 	case OPT_MAX_RATE:
 		o->config.max_rate = option_rate("--max-rate", optarg) / 8;
@@ -221,7 +253,8 @@ static void take_option(struct options *o, int code)
 		o->start_at = option_seconds("--start-at-s", optarg);
 		break;
 	case OPT_SOURCE_PORT:
-		o->source_port = (uint16_t)option_number("--source-port", optarg, 1, 65535);
+		o->source_port = (uint16_t)option_number("--source-port",
+							 optarg, 1, 65535);
 		break;
 	case '4':
 		o->family = AF_INET;
@@ -239,7 +272,8 @@ static void read_options(struct options *o, int argc, char **argv)
 {
 	int code;
 
-	while ((code = getopt_long(argc, argv, ":46", long_options, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, ":46", long_options, NULL)) !=
+	       -1) {
 		if (code == ':' || code == '?')
 			bad_getopt(code, argv);
 		if (code == OPT_HELP) {
@@ -252,21 +286,26 @@ static void read_options(struct options *o, int argc, char **argv)
 		bad_options("give a host and a port; see --help");
 	o->host = argv[optind];
 	o->port = argv[optind + 1];
-	if (o->source.kind == SOURCE_ENDLESS && !o->duration && !o->source.limit)
-		complain("no --duration and no --bytes: this goes on until it is interrupted");
+	if (o->source.kind == SOURCE_ENDLESS && !o->duration &&
+	    !o->source.limit)
+		complain("no --duration and no --bytes: this goes on until it "
+			 "is interrupted");
 }
 
-/* --- the socket ----------------------------------------------------------------- */
+/* --- the socket
+ * ----------------------------------------------------------------- */
 
 static int bind_port(int fd, int family, uint16_t port)
 {
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in v4 = {.sin_family = AF_INET,
+				 .sin_port = htons(port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+				  .sin6_port = htons(port)};
 
 	if (!port)
 		return 0;
-	return family == AF_INET ? bind(fd, (struct sockaddr *)&v4, sizeof(v4)) :
-				   bind(fd, (struct sockaddr *)&v6, sizeof(v6));
+	return family == AF_INET ? bind(fd, (struct sockaddr *)&v4, sizeof(v4))
+				 : bind(fd, (struct sockaddr *)&v6, sizeof(v6));
 }
 
 static int open_socket(const struct options *o)
@@ -274,8 +313,10 @@ static int open_socket(const struct options *o)
 	struct addrinfo *found = resolve(o->host, o->port, o->family, false);
 	int fd = -1;
 
-	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
-		fd = socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	for (const struct addrinfo *at = found; at && fd < 0;
+	     at = at->ai_next) {
+		fd = socket(at->ai_family,
+			    SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		if (fd >= 0 && (bind_port(fd, at->ai_family, o->source_port) ||
 				connect(fd, at->ai_addr, at->ai_addrlen))) {
 			int error = errno;
@@ -287,7 +328,8 @@ static int open_socket(const struct options *o)
 	}
 	freeaddrinfo(found);
 	if (fd < 0)
-		fail("cannot reach %s port %s: %s", o->host, o->port, strerror(errno));
+		fail("cannot reach %s port %s: %s", o->host, o->port,
+		     strerror(errno));
 	socket_buffers(fd, SOCKET_BYTES);
 	return fd;
 }
@@ -297,41 +339,52 @@ static uint16_t local_port(int fd)
 	struct sockaddr_in6 address; /* the port is where IPv4's is */
 	socklen_t length = sizeof(address);
 
-	return getsockname(fd, (struct sockaddr *)&address, &length) ? 0 :
-								       ntohs(address.sin6_port);
+	return getsockname(fd, (struct sockaddr *)&address, &length)
+		       ? 0
+		       : ntohs(address.sin6_port);
 }
 
-/* --- output --------------------------------------------------------------------- */
+/* --- output
+ * --------------------------------------------------------------------- */
 
 static double mbps(double bytes, tfrc_time in)
 {
 	return in > 0 ? bytes * 8e-6 / ((double)in * 1e-9) : 0;
 }
 
-static void print_line(struct run *run, tfrc_time now, const struct tfrc_sender_info *info)
+static void print_line(struct run *run, tfrc_time now,
+		       const struct tfrc_sender_info *info)
 {
 	const struct tfrc_sender_info *last = &run->last.info;
-	uint64_t congestion = info->packets_lost_congestion - last->packets_lost_congestion;
-	uint64_t at_random = info->packets_lost_random - last->packets_lost_random;
+	uint64_t congestion =
+		info->packets_lost_congestion - last->packets_lost_congestion;
+	uint64_t at_random =
+		info->packets_lost_random - last->packets_lost_random;
 
-	printf("%8.2f-%-8.2f s  sent %9.3f  arrived %9.3f  allowed %9.3f Mbit/s  p %.6f  RTT %8.3f ms"
+	printf("%8.2f-%-8.2f s  sent %9.3f  arrived %9.3f  allowed %9.3f "
+	       "Mbit/s  p %.6f  RTT %8.3f ms"
 	       "  lost %" PRIu64 " + %" PRIu64 " random\n",
-	       (double)(run->last.at - run->start) * 1e-9, (double)(now - run->start) * 1e-9,
-	       mbps((double)(info->payload_sent - last->payload_sent), now - run->last.at),
-	       mbps((double)(info->payload_arrived - last->payload_arrived), now - run->last.at),
-	       info->rate * 8e-6, info->loss_event_rate, (double)info->rtt_ns * 1e-6, congestion,
-	       at_random);
+	       (double)(run->last.at - run->start) * 1e-9,
+	       (double)(now - run->start) * 1e-9,
+	       mbps((double)(info->payload_sent - last->payload_sent),
+		    now - run->last.at),
+	       mbps((double)(info->payload_arrived - last->payload_arrived),
+		    now - run->last.at),
+	       info->rate * 8e-6, info->loss_event_rate,
+	       (double)info->rtt_ns * 1e-6, congestion, at_random);
 	fflush(stdout);
 }
 
 /* Replaced, not overwritten: who reads it never sees half of it. */
-static void write_rate(const struct run *run, const struct tfrc_sender_info *info)
+static void write_rate(const struct run *run,
+		       const struct tfrc_sender_info *info)
 {
 	const char *path = run->options->rate_file;
 	char part[4096];
 	FILE *file;
 
-	if ((size_t)snprintf(part, sizeof(part), "%s.part", path) >= sizeof(part))
+	if ((size_t)snprintf(part, sizeof(part), "%s.part", path) >=
+	    sizeof(part))
 		fail("the name of --rate-file is too long");
 	file = open_output(part);
 	fprintf(file, "%.0f\n", info->rate * 8);
@@ -344,20 +397,21 @@ static void write_rate(const struct run *run, const struct tfrc_sender_info *inf
 static void write_sample(struct run *run, const struct tfrc_sender_info *info)
 {
 	const struct options *o = run->options;
-	double window = info->packets_sent ? info->rate * (double)info->rtt_ns * 1e-9 /
-						     (double)(o->payload_bytes +
-							      TFRC_DATA_HEADER_BYTES) :
-					     0;
+	double window = info->packets_sent
+				? info->rate * (double)info->rtt_ns * 1e-9 /
+					  (double)(o->payload_bytes +
+						   TFRC_DATA_HEADER_BYTES)
+				: 0;
 
 	fprintf(run->samples,
-		"%.3f,%s,%s,,%.0f,,%.3f,,%.3f,,,%" PRIu64 ",0,%" PRIu64 ",%" PRIu64
-		",%.6f,%.6f,tfrc,,,,,,\n",
+		"%.3f,%s,%s,,%.0f,,%.3f,,%.3f,,,%" PRIu64 ",0,%" PRIu64
+		",%" PRIu64 ",%.6f,%.6f,tfrc,,,,,,\n",
 		(double)(run->next_sample - o->samples_from) * 1e-9, o->name,
-		algorithms[o->config.discrimination], window, (double)info->rtt_ns * 1e-6,
-		(double)info->rtt_min_ns * 1e-6,
+		algorithms[o->config.discrimination], window,
+		(double)info->rtt_ns * 1e-6, (double)info->rtt_min_ns * 1e-6,
 		info->packets_lost_congestion + info->packets_lost_random,
-		info->nofeedback_expirations, info->payload_arrived, info->rate_received * 8e-6,
-		info->rate * 8e-6);
+		info->nofeedback_expirations, info->payload_arrived,
+		info->rate_received * 8e-6, info->rate * 8e-6);
 }
 
 static void output(struct run *run, tfrc_time now)
@@ -368,7 +422,8 @@ static void output(struct run *run, tfrc_time now)
 	if (now < run->next_output && now < run->next_sample)
 		return;
 	tfrc_sender_get_info(run->sender, &info);
-	for (; run->samples && run->next_sample <= now; run->next_sample += o->interval)
+	for (; run->samples && run->next_sample <= now;
+	     run->next_sample += o->interval)
 		write_sample(run, &info);
 	if (now < run->next_output)
 		return;
@@ -376,7 +431,7 @@ static void output(struct run *run, tfrc_time now)
 		print_line(run, now, &info);
 	if (o->rate_file)
 		write_rate(run, &info);
-	run->last = (struct mark){ .at = now, .info = info };
+	run->last = (struct mark){.at = now, .info = info};
 	while (run->next_output <= now)
 		run->next_output += o->interval;
 }
@@ -407,7 +462,9 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 	tfrc_sender_get_info(run->sender, &info);
 	fputs("{\"name\":", out);
 	json_text(out, o->name);
-	fprintf(out, ",\"transport\":\"tfrc\",\"algorithm\":\"%s\",\"source_port\":%u",
+	fprintf(out,
+		",\"transport\":\"tfrc\",\"algorithm\":\"%s\",\"source_port\":%"
+		"u",
 		algorithms[o->config.discrimination], local_port(run->fd));
 	json_time(out, "start_s", run->start);
 	json_time(out, "end_s", ended);
@@ -415,22 +472,25 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 		  info.fin_acked && o->source.limit ? ended - run->start : -1);
 	fprintf(out, ",\"completed\":%s", info.fin_acked ? "true" : "false");
 	fprintf(out,
-		",\"bytes_acked\":%" PRIu64 ",\"bytes_sent\":%" PRIu64 ",\"segs_out\":%" PRIu64
+		",\"bytes_acked\":%" PRIu64 ",\"bytes_sent\":%" PRIu64
+		",\"segs_out\":%" PRIu64
 		",\"retransmits\":0,\"timeouts\":%" PRIu64,
 		info.payload_arrived, info.payload_sent, info.packets_sent,
 		info.nofeedback_expirations);
 	if (info.rtt_min_ns)
 		fprintf(out, ",\"min_rtt_us\":%lld,\"srtt_us\":%lld",
-			(long long)info.rtt_min_ns / 1000, (long long)info.rtt_ns / 1000);
+			(long long)info.rtt_min_ns / 1000,
+			(long long)info.rtt_ns / 1000);
 	else
 		fputs(",\"min_rtt_us\":null,\"srtt_us\":null", out);
 	fprintf(out,
-		",\"rate_mbps\":%.6f,\"loss_event_rate\":%.9f,\"lost_congestion\":%" PRIu64
-		",\"lost_random\":%" PRIu64 ",\"feedbacks\":%" PRIu64
-		",\"feedbacks_refused\":%" PRIu64 ",\"send_errors\":%" PRIu64 ",\"error\":",
-		info.rate * 8e-6, info.loss_event_rate, info.packets_lost_congestion,
-		info.packets_lost_random, info.feedbacks, info.feedbacks_refused,
-		run->send_errors);
+		",\"rate_mbps\":%.6f,\"loss_event_rate\":%.9f,\"lost_"
+		"congestion\":%" PRIu64 ",\"lost_random\":%" PRIu64
+		",\"feedbacks\":%" PRIu64 ",\"feedbacks_refused\":%" PRIu64
+		",\"send_errors\":%" PRIu64 ",\"error\":",
+		info.rate * 8e-6, info.loss_event_rate,
+		info.packets_lost_congestion, info.packets_lost_random,
+		info.feedbacks, info.feedbacks_refused, run->send_errors);
 	if (run->error[0])
 		json_text(out, run->error);
 	else
@@ -438,7 +498,8 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 	fputs("}\n", out);
 }
 
-/* --- sending ---------------------------------------------------------------------- */
+/* --- sending
+ * ---------------------------------------------------------------------- */
 
 /* Lay out one packet; its length, or 0 if none is due. */
 static size_t make_packet(struct run *run, tfrc_time now, uint8_t *packet)
@@ -457,7 +518,8 @@ static size_t make_packet(struct run *run, tfrc_time now, uint8_t *packet)
 }
 
 /* A datagram that the local queue refuses is as lost as any other. */
-static void send_batch(struct run *run, struct mmsghdr *batch, unsigned int count)
+static void send_batch(struct run *run, struct mmsghdr *batch,
+		       unsigned int count)
 {
 	unsigned int done = 0;
 
@@ -480,16 +542,19 @@ static void send_due(struct run *run, tfrc_time now)
 	unsigned int count = 0;
 	size_t bytes;
 
-	while (count < BATCH && (bytes = make_packet(run, now, run->packets[count]))) {
-		where[count] = (struct iovec){ .iov_base = run->packets[count], .iov_len = bytes };
-		batch[count] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &where[count],
-							      .msg_iovlen = 1 } };
+	while (count < BATCH &&
+	       (bytes = make_packet(run, now, run->packets[count]))) {
+		where[count] = (struct iovec){.iov_base = run->packets[count],
+					      .iov_len = bytes};
+		batch[count] = (struct mmsghdr){
+			.msg_hdr = {.msg_iov = &where[count], .msg_iovlen = 1}};
 		count++;
 	}
 	send_batch(run, batch, count);
 }
 
-/* The end is a packet without data, told until the receiver says that it knows. */
+/* The end is a packet without data, told until the receiver says that it knows.
+ */
 static void send_fin(struct run *run, tfrc_time now)
 {
 	struct tfrc_sender_info info;
@@ -517,19 +582,23 @@ static void receive(struct run *run)
 		tfrc_time now;
 
 		for (unsigned int i = 0; i < 16; i++) {
-			where[i] = (struct iovec){ .iov_base = packets[i],
-						   .iov_len = sizeof(packets[i]) };
-			batch[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &where[i],
-								  .msg_iovlen = 1 } };
+			where[i] =
+				(struct iovec){.iov_base = packets[i],
+					       .iov_len = sizeof(packets[i])};
+			batch[i] = (struct mmsghdr){
+				.msg_hdr = {.msg_iov = &where[i],
+					    .msg_iovlen = 1}};
 		}
 		count = recvmmsg(run->fd, batch, 16, MSG_DONTWAIT, NULL);
 		now = clock_now();
 		for (int i = 0; i < count; i++)
-			tfrc_sender_feedback(run->sender, now, packets[i], batch[i].msg_len);
+			tfrc_sender_feedback(run->sender, now, packets[i],
+					     batch[i].msg_len);
 	} while (count == 16);
 }
 
-/* --- the loop --------------------------------------------------------------------- */
+/* --- the loop
+ * --------------------------------------------------------------------- */
 
 static tfrc_time earlier(tfrc_time a, tfrc_time b)
 {
@@ -539,7 +608,8 @@ static tfrc_time earlier(tfrc_time a, tfrc_time b)
 static tfrc_time wake_at(const struct run *run, tfrc_time now)
 {
 	tfrc_time at = earlier(tfrc_sender_next_timer(run->sender), run->end);
-	tfrc_time packet = source_ready_at(&run->source, now, run->options->payload_bytes);
+	tfrc_time packet =
+		source_ready_at(&run->source, now, run->options->payload_bytes);
 
 	at = earlier(at, earlier(run->next_output, run->next_sample));
 	if (run->ending)
@@ -555,14 +625,15 @@ static tfrc_time wake_at(const struct run *run, tfrc_time now)
 /* Sleep until something is to be done; is there data to be read? */
 static bool wait_for_work(struct run *run, tfrc_time now)
 {
-	struct pollfd polled[2] = { { .fd = run->fd, .events = POLLIN },
-				    { .fd = run->source.fd, .events = POLLIN } };
+	struct pollfd polled[2] = {{.fd = run->fd, .events = POLLIN},
+				   {.fd = run->source.fd, .events = POLLIN}};
 	nfds_t count = source_wants_read(&run->source) && !run->ending ? 2 : 1;
 	tfrc_time left = wake_at(run, now) - now;
-	struct timespec timeout = { 0 };
+	struct timespec timeout = {0};
 
 	if (left > 0)
-		timeout = (struct timespec){ .tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S };
+		timeout = (struct timespec){.tv_sec = left / NS_PER_S,
+					    .tv_nsec = left % NS_PER_S};
 	if (ppoll(polled, count, &timeout, NULL) <= 0)
 		return false;
 	if (polled[0].revents)
@@ -574,7 +645,8 @@ static bool is_over(struct run *run, tfrc_time now)
 {
 	struct tfrc_sender_info info;
 
-	if (!run->ending && (stop_signal || now >= run->end || source_ended(&run->source))) {
+	if (!run->ending &&
+	    (stop_signal || now >= run->end || source_ended(&run->source))) {
 		run->ending = true;
 		run->end = TFRC_NEVER;
 		run->fin_at = now;
@@ -582,7 +654,8 @@ static bool is_over(struct run *run, tfrc_time now)
 	if (!run->ending)
 		return false;
 	tfrc_sender_get_info(run->sender, &info);
-	return info.fin_acked || (run->fin_tries >= FIN_TRIES && now >= run->fin_at);
+	return info.fin_acked ||
+	       (run->fin_tries >= FIN_TRIES && now >= run->fin_at);
 }
 
 static void stream(struct run *run)
@@ -592,8 +665,8 @@ static void stream(struct run *run)
 
 	while (!is_over(run, now)) {
 		if (source_update(&run->source, now, readable)) {
-			snprintf(run->error, sizeof(run->error), "cannot read the data: %s",
-				 strerror(errno));
+			snprintf(run->error, sizeof(run->error),
+				 "cannot read the data: %s", strerror(errno));
 			run->source.eof = true;
 		}
 		tfrc_sender_timer(run->sender, now);
@@ -630,11 +703,11 @@ static void finish(struct run *run)
 	tfrc_sender_get_info(run->sender, &info);
 	if (!info.fin_acked && !run->error[0])
 		snprintf(run->error, sizeof(run->error), "%s",
-			 info.feedbacks ? "the receiver did not confirm the end" :
-					  "the receiver never answered");
+			 info.feedbacks ? "the receiver did not confirm the end"
+					: "the receiver never answered");
 	if (!o->quiet)
-		printf("%8.2f-%-8.2f s  sent %9.3f  arrived %9.3f Mbit/s  in all, %" PRIu64
-		       " bytes arrived\n",
+		printf("%8.2f-%-8.2f s  sent %9.3f  arrived %9.3f Mbit/s  in "
+		       "all, %" PRIu64 " bytes arrived\n",
 		       0.0, (double)(ended - run->start) * 1e-9,
 		       mbps((double)info.payload_sent, ended - run->start),
 		       mbps((double)info.payload_arrived, ended - run->start),
@@ -650,20 +723,24 @@ static void finish(struct run *run)
 
 int main(int argc, char **argv)
 {
-	struct options options = { .name = "flow", .payload_bytes = PAYLOAD_DEFAULT,
-				   .interval = NS_PER_S };
-	struct run run = { .options = &options };
+	struct options options = {.name = "flow",
+				  .payload_bytes = PAYLOAD_DEFAULT,
+				  .interval = NS_PER_S};
+	struct run run = {.options = &options};
 
 	read_options(&options, argc, argv);
 	stop_signals_catch();
-	prctl(PR_SET_TIMERSLACK, 1); /* ns: timers are as exact as they can be */
+	prctl(PR_SET_TIMERSLACK,
+	      1); /* ns: timers are as exact as they can be */
 	options.source.fd = open_data(&options);
 	run.source = options.source;
 	run.fd = open_socket(&options);
 	run.packets = calloc(BATCH, sizeof(run.packets[0]));
-	random_bytes(&options.config.connection_id, sizeof(options.config.connection_id));
+	random_bytes(&options.config.connection_id,
+		     sizeof(options.config.connection_id));
 	random_bytes(options.config.key, sizeof(options.config.key));
-	options.config.packet_bytes = (uint32_t)options.payload_bytes + TFRC_DATA_HEADER_BYTES;
+	options.config.packet_bytes =
+		(uint32_t)options.payload_bytes + TFRC_DATA_HEADER_BYTES;
 	if (options.start_at)
 		clock_sleep_until(options.start_at);
 	run.start = options.start_at ? options.start_at : clock_now();
