@@ -409,8 +409,9 @@ def test_tfrc_repeats_and_its_oracle_knows_the_queue(backend):
     assert runs[0] == runs[1]
     for name, result in runs[0].items():
         flow = result["flows"][0]
-        assert 0 < flow["queue_drops"] <= result["loss_congestion"], name
+        assert flow["queue_drops"] <= result["loss_congestion"], name
         assert flow["random_as_random"] > 0, name
         assert result["goodput_mbps"] > 0.8 * result["residual_mbps"], name
     oracle = runs[0]["wireless"]["flows"][0]
+    assert oracle["congestion_as_congestion"] > 0  # it fills the queue, uddj need not
     assert oracle["congestion_as_random"] == oracle["random_as_congestion"] == 0
