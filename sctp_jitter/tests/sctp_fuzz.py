@@ -69,9 +69,8 @@ def nudge_field(rng: random.Random, packet: Packet) -> None:
     chunk = some(rng, packet)
     if len(chunk) >= 8:
         at = rng.randrange(4, len(chunk) - 3, 4)
-        value = int.from_bytes(chunk[at : at + 4], "big") + rng.choice(
-            (-2, -1, 1, 2, 1000, 1 << 31)
-        )
+        by = rng.choice((-2, -1, 1, 2, 1000, 1 << 31))
+        value = int.from_bytes(chunk[at : at + 4], "big") + by
         chunk[at : at + 4] = (value & MASK).to_bytes(4, "big")
 
 
@@ -271,7 +270,7 @@ class Target:
         return f"{values[place[1]] + int(place[2] or 0) & MASK:08x}"
 
     def chunks_of(self, seed: dict) -> Packet:
-        made = [bytes.fromhex(padded_hex(PLACE.sub(self.value, text))) for text in seed["chunks"]]
+        made = [bytes.fromhex(PLACE.sub(self.value, text)) for text in seed["chunks"]]
         return [bytearray(sp.padded(chunk)) for chunk in made]
 
     def fire(self, count: int) -> None:
@@ -308,10 +307,6 @@ class Target:
         self.wire.drain()
         del self.wire.peers[self.peer.port]
         self.wire.events.clear()
-
-
-def padded_hex(text: str) -> str:
-    return text + "0" * (len(text) % 2)
 
 
 # --- a slice -------------------------------------------------------------------------

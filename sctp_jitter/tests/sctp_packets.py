@@ -44,7 +44,7 @@ WRONG_LENGTHS = (0, 3, 4, 8, 11, 13, 16, 20, 0xFFFF)
 
 @contextlib.contextmanager
 def receiving(**options):
-    """The kernel's end receives; it acknowledges each packet at once (sack_timeout 0)."""
+    """The kernel's end receives; its SACK waits for a second packet, or for 200 ms."""
     with Wire() as wire:
         yield Peer(wire, **options).accept()
 
@@ -210,16 +210,16 @@ def check_times_differ():
 # --- what the algorithms learn of returned times ------------------------------------
 
 
-# us for a packet: a queue of which jsctp does not see; one that is full soon
+# us for a packet: on the first link slow start leaves no queue behind, on the second one it does
 FAST, NARROW = 100, 2000
 WINDOW = 40 * 1456
 
 
 @contextlib.contextmanager
 def flowing(algorithm: str, run_s: float = 0.35, service_us: int = FAST, rwnd: int = WINDOW,
-            sysctls: dict | None = None, **options):  # fmt: skip
+            **options):  # fmt: skip
     """A flow of ALGORITHM that has filled the receiver's window, or a bottleneck's queue."""
-    with Wire(Link(service_us=service_us), **(sysctls or {})) as wire:
+    with Wire(Link(service_us=service_us)) as wire:
         peer = Peer(wire, rwnd=rwnd, **options).connect()
         peer.choose(algorithm)
         peer.sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 20)
@@ -245,11 +245,10 @@ class Answer:
         return self.after.cwnd >= self.before.cwnd
 
 
-def lose(peer: Peer, *nth: int) -> set[int]:
-    """Lose those of the TSNs to come, once each."""
+def lose(peer: Peer, *nth: int) -> int:
+    """Lose those of the TSNs to come, once each; return the first of them."""
     following = peer.sent_tsns[-1] + 1
-    lost = {following + n & MASK for n in nth}
-    left = set(lost)
+    left = {following + n & MASK for n in nth}
 
     def loses(one: Data) -> bool:
         if one.tsn not in left:
@@ -258,13 +257,12 @@ def lose(peer: Peer, *nth: int) -> set[int]:
         return True
 
     peer.loses = loses
-    return lost
+    return following + min(nth) & MASK
 
 
 def lose_one(peer: Peer, *nth: int) -> Answer:
     """Lose the next TSN, or those; return what came of it when one is sent again."""
-    lost = lose(peer, *(nth or (0,)))
-    first = min(lost)
+    first = lose(peer, *(nth or (0,)))
     peer.wire.wait(lambda: peer.beyond and peer.ctsn == first - 1 & MASK)
     return answer_to(peer)
 
