@@ -109,6 +109,17 @@ def test_source_of_another_line(tmp_path):
     refused(done, "is Linux 6.12.3", "6.1.7")
 
 
+@pytest.mark.parametrize("sublevel", [117, 90])
+def test_source_of_another_stable_release(sublevel, tmp_path):
+    """It is taken, and said: structures may have changed between the two."""
+    tree = build_tree(tmp_path / "tree", "CONFIG_IP_SCTP=m\n", f"6.12.{sublevel}")
+    done = make(tree, "-s", "source", f"SOURCE={sources(tmp_path, '6.12.117')}")
+    assert done.returncode == 0
+    said = done.stdout.splitlines()
+    assert len(said) == (sublevel != 117), said
+    assert all("6.12.117" in line and "6.12.90" in line for line in said)
+
+
 def test_kernel_that_is_too_old(tmp_path):
     tree = build_tree(tmp_path / "tree", "CONFIG_IP_SCTP=m\n", "5.10.7")
     refused(make(tree, f"SOURCE={sources(tmp_path, '5.10.7')}"), "no patches for Linux 5.10", "6.1")
