@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * labmedium - an 802.11b medium between TAP devices; --help and docs/medium.md.
+ *
+ * The model's clock follows the kernel's, but lags behind it on purpose: what
+ * goes on between stations, slot by slot, matters to no kernel until a frame is
+ * received. So the process sleeps until the first instant at which one of those
+ * that wait could be, or until a node sends, and only then lets the model catch up. In virtual time
+ * each wake-up costs switches between kernels; that is what makes this cheap.
+ */
+#include "lab_simulator.h"
+#include "medium.h"
+#include "options.h"
+#include "taps.h"
+
+#include <ns3/simulator.h>
+
+#include <csignal>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+#include <system_error>
+
+namespace
+{
+
+constexpr size_t ETHERNET_HEADER_BYTES = 14;
+constexpr size_t FRAME_ROOM_BYTES = 4096;
+constexpr uint16_t ETHERTYPE_MIN = 0x600; // below: a length
+constexpr uint16_t ETHERTYPE_IPV6 = 0x86dd;
+constexpr uint16_t ETHERTYPE_SURVEY = 0x88b5; // IEEE 802 local experimental EtherType 1
+constexpr uint16_t SURVEY_VERSION = 1;
+constexpr int64_t SECOND_NS = 1'000'000'000;
+
+volatile sig_atomic_t stop_asked;
+
+int64_t monotonic_ns()
+{
+	timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+[[noreturn]] void fail(const char *what)
+{
+	throw std::system_error(errno, std::generic_category(), what);
+}
+
+void put(uint8_t *at, uint64_t value, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		at[i] = static_cast<uint8_t>(value >> (8 * (bytes - 1 - i)));
+}
+
+class LiveMedium
+{
+public:
+	explicit LiveMedium(const Options &given);
+	void run();
+
+private:
+	void wait(int64_t until_ns);
+	void catch_up();
+	void read_tap(size_t node);
+	void on_frame(size_t node, const uint8_t *frame, size_t length);
+	void on_received(size_t to, const ns3::Packet &payload, uint16_t ethertype,
+			 ns3::Mac48Address source, ns3::Mac48Address destination);
+	void answer_survey(size_t node, const uint8_t *request);
+	void sample();
+	void write_summary();
+
+	Options options;
+	ns3::Ptr<LabSimulator> simulator;
+	Medium medium;
+	std::vector<TapDevice> taps;
+	std::ofstream samples;
+	int poll_fd;
+	sigset_t signals_while_waiting;
+	int64_t start_ns;
+	int64_t late_max_ns = 0; // the most by which a kernel got a frame too late
+	uint64_t wakeups = 0;
+	uint64_t early_frames = 0; // sent before the medium's time began: lost
+};
+
+LiveMedium::LiveMedium(const Options &given)
+	: options(given), simulator(LabSimulator::install()),
+	  medium(given.medium, [this](size_t to, const ns3::Packet &payload, uint16_t ethertype,
+				      ns3::Mac48Address source, ns3::Mac48Address destination) {
+		  on_received(to, payload, ethertype, source, destination);
+	  })
+{
+	poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (poll_fd < 0)
+		fail("epoll_create1");
+	for (size_t i = 0; i < options.taps.size(); i++) {
+		uint8_t address[6];
+		epoll_event event{};
+
+		Medium::address(i).CopyTo(address);
+		taps.emplace_back(options.taps[i].namespace_path, options.taps[i].device, address);
+		event.events = EPOLLIN;
+		event.data.u32 = static_cast<uint32_t>(i);
+		if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, taps[i].descriptor(), &event))
+			fail("epoll_ctl");
+	}
+	if (!options.counters_file.empty()) {
+		samples.open(options.counters_file);
+		samples << "time_s,node";
+		for (const char *name : counter_names)
+			samples << ',' << name;
+		samples << '\n';
+		ns3::Simulator::Schedule(ns3::Seconds(0), &LiveMedium::sample, this);
+	}
+	simulator->run_until(0); // stations come up
+	start_ns = options.start_ns < 0 ? monotonic_ns() : options.start_ns;
+}
+
+/* Signals end the wait and are otherwise held back, so that none is missed. */
+void prepare_signals(sigset_t *while_waiting)
+{
+	struct sigaction action = {};
+	sigset_t held;
+
+	action.sa_handler = [](int) { stop_asked = 1; };
+	sigemptyset(&held);
+	for (int number : { SIGTERM, SIGINT }) {
+		sigaddset(&held, number);
+		sigaction(number, &action, nullptr);
+	}
+	sigprocmask(SIG_BLOCK, &held, while_waiting);
+	sigdelset(while_waiting, SIGTERM);
+	sigdelset(while_waiting, SIGINT);
+}
+
+void LiveMedium::run()
+{
+	prctl(PR_SET_TIMERSLACK, 1);
+	prepare_signals(&signals_while_waiting);
+	if (options.ready_fd >= 0 && write(options.ready_fd, "ready\n", 6) != 6)
+		fail("--ready-fd");
+	while (!stop_asked)
+		wait(medium.next_delivery_ns(simulator->next_event_ns()));
+	catch_up();
+	samples.flush();
+	write_summary();
+	if (!options.counters_file.empty() && !samples)
+		fail("cannot write the counters");
+}
+
+/* Sleep until the medium's time is UNTIL_NS or a node sends; then let the model catch up. */
+void LiveMedium::wait(int64_t until_ns)
+{
+	constexpr int MOST = 64;
+	epoll_event ready[MOST];
+	int64_t left_ns = 3600 * SECOND_NS;
+
+	if (until_ns < std::numeric_limits<int64_t>::max())
+		left_ns = std::clamp<int64_t>(start_ns + until_ns - monotonic_ns(), 0, left_ns);
+	timespec timeout = { left_ns / SECOND_NS, left_ns % SECOND_NS };
+	int count = epoll_pwait2(poll_fd, ready, MOST, &timeout, &signals_while_waiting);
+	if (count < 0 && errno != EINTR)
+		fail("epoll_pwait2");
+	wakeups++;
+	catch_up();
+	for (int i = 0; i < count; i++)
+		read_tap(ready[i].data.u32);
+	if (count > 0) // what was just queued may be on the air at once
+		simulator->run_until(ns3::Simulator::Now().GetNanoSeconds());
+}
+
+void LiveMedium::catch_up()
+{
+	simulator->run_until(monotonic_ns() - start_ns);
+}
+
+void LiveMedium::read_tap(size_t node)
+{
+	uint8_t frame[FRAME_ROOM_BYTES];
+	size_t length;
+
+	while ((length = taps[node].read(frame, sizeof(frame))) > 0)
+		on_frame(node, frame, length);
+	if (taps[node].is_gone())
+		epoll_ctl(poll_fd, EPOLL_CTL_DEL, taps[node].descriptor(), nullptr);
+}
+
+void LiveMedium::on_frame(size_t node, const uint8_t *frame, size_t length)
+{
+	ns3::Mac48Address destination;
+
+	if (length < ETHERNET_HEADER_BYTES)
+		return;
+	uint16_t ethertype = static_cast<uint16_t>(frame[12] << 8 | frame[13]);
+	if (ethertype == ETHERTYPE_SURVEY) {
+		answer_survey(node, frame);
+		return;
+	}
+	if (monotonic_ns() < start_ns) {
+		early_frames++;
+		return;
+	}
+	// neighbour discovery that nobody asked for is no load
+	if (ethertype < ETHERTYPE_MIN || ethertype == ETHERTYPE_IPV6)
+		return;
+	destination.CopyFrom(frame);
+	medium.send(node,
+		    ns3::Create<ns3::Packet>(frame + ETHERNET_HEADER_BYTES,
+					     static_cast<uint32_t>(length - ETHERNET_HEADER_BYTES)),
+		    ethertype, destination);
+}
+
+void LiveMedium::on_received(size_t to, const ns3::Packet &payload, uint16_t ethertype,
+			     ns3::Mac48Address source, ns3::Mac48Address destination)
+{
+	uint8_t frame[FRAME_ROOM_BYTES];
+
+	destination.CopyTo(frame);
+	source.CopyTo(frame + 6);
+	put(frame + 12, ethertype, 2);
+	uint32_t length = payload.CopyData(frame + ETHERNET_HEADER_BYTES,
+					   sizeof(frame) - ETHERNET_HEADER_BYTES);
+	taps[to].write(frame, ETHERNET_HEADER_BYTES + length);
+	int64_t due_ns = start_ns + ns3::Simulator::Now().GetNanoSeconds();
+	late_max_ns = std::max(late_max_ns, monotonic_ns() - due_ns);
+}
+
+/* The node's counters at this instant, in network byte order: version (u16), how many (u16), the
+ * medium's time in ns (u64), then the counters (u64 each, in the order of counter_names). */
+void LiveMedium::answer_survey(size_t node, const uint8_t *request)
+{
+	uint8_t answer[ETHERNET_HEADER_BYTES + 12 + 8 * COUNTERS];
+	uint8_t *at = answer + ETHERNET_HEADER_BYTES;
+
+	std::memcpy(answer, request + 6, 6); // to the sender
+	Medium::address(node).CopyTo(answer);
+	ns3::Mac48Address("02:00:00:00:00:00").CopyTo(answer + 6); // from no station
+	put(answer + 12, ETHERTYPE_SURVEY, 2);
+	put(at, SURVEY_VERSION, 2);
+	put(at + 2, COUNTERS, 2);
+	put(at + 4, static_cast<uint64_t>(ns3::Simulator::Now().GetNanoSeconds()), 8);
+	at += 12;
+	for (uint64_t value : medium.counters(node)) {
+		put(at, value, 8);
+		at += 8;
+	}
+	taps[node].write(answer, sizeof(answer));
+}
+
+void LiveMedium::sample()
+{
+	double now_s = ns3::Simulator::Now().GetSeconds();
+	double next_s = now_s + options.sample_ms * 1e-3;
+	char time[32];
+
+	std::snprintf(time, sizeof(time), "%.3f", now_s);
+	for (size_t node = 0; node < medium.size(); node++) {
+		samples << time << ',' << node + 1;
+		for (uint64_t value : medium.counters(node))
+			samples << ',' << value;
+		samples << '\n';
+	}
+	if (!options.duration_s || next_s < options.duration_s + 1e-6)
+		ns3::Simulator::Schedule(ns3::MilliSeconds(options.sample_ms), &LiveMedium::sample,
+					 this);
+}
+
+void LiveMedium::write_summary()
+{
+	if (options.summary_file.empty())
+		return;
+	std::ofstream file(options.summary_file);
+	file << "{\"events\": " << simulator->GetEventCount() << ", \"wakeups\": " << wakeups
+	     << ", \"late_max_us\": " << late_max_ns / 1e3 << ", \"early_frames\": " << early_frames << "}\n";
+	file.close();
+	if (!file)
+		fail("cannot write the summary");
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	try {
+		LiveMedium(parse_options(argc, argv)).run();
+	} catch (const std::invalid_argument &error) {
+		std::fprintf(stderr, "labmedium: %s\n", error.what());
+		return 2;
+	} catch (const std::exception &error) {
+		std::fprintf(stderr, "labmedium: %s\n", error.what());
+		return 1;
+	}
+	return 0;
+}

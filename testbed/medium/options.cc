@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "options.h"
+
+#include <arpa/inet.h>
+#include <getopt.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace
+{
+
+const char usage[] =
+	"usage: labmedium --node NAMESPACE,DEVICE,X,Y[,IPV4] ... [OPTIONS]\n"
+	"\n"
+	"An 802.11b medium (ns-3) between TAP devices, one in each node's network\n"
+	"namespace, by the clock that the kernel has: real, or virtual. Runs until SIGTERM\n"
+	"or SIGINT. The device must exist (ip tuntap add dev NAME mode tap) and have the\n"
+	"address 00:00:00:00:00:NN, NN counting the nodes from 01.\n"
+	"\n"
+	"  --node NS,DEV,X,Y[,IPV4]  a namespace (as /proc/PID/ns/net), the TAP device in\n"
+	"                            it, its place in m, its address (tells its own packets\n"
+	"                            from those that it forwards)\n"
+	"  --circle N,RADIUS,PERIOD  node N (from 1) moves on a circle around its place:\n"
+	"                            m, s\n"
+	"  --rate-mbps 1|2           of data frames (2)\n"
+	"  --control-rate-mbps 1|2   of RTS and broadcast frames (1)\n"
+	"  --rts-threshold-bytes N   longer frames use RTS (65535: none)\n"
+	"  --short-retry-limit N     attempts without RTS, and of an RTS (7)\n"
+	"  --long-retry-limit N      attempts after RTS (4)\n"
+	"  --queue-pkts N            the interface queue (50)\n"
+	"  --range-m M               how far frames are decoded (300)\n"
+	"  --carrier-sense-m M       and sensed (550)\n"
+	"  --loss-exponent X         of the path loss (4)\n"
+	"  --capture-db DB           signal over interference to decode (10)\n"
+	"  --seed N                  of backoffs (1)\n"
+	"  --start-at-s T            when the medium's time is 0, by CLOCK_MONOTONIC (now);\n"
+	"                            frames before that are lost\n"
+	"  --duration-s S            of the samples (until the end)\n"
+	"  --sample-ms MS            between samples (200)\n"
+	"  --counters FILE           a CSV row for each node and sample; all add up from 0\n"
+	"  --summary FILE            JSON: events, wake-ups, how late a frame came\n"
+	"  --ready-fd N              write \"ready\\n\" there once frames can flow\n"
+	"\n"
+	"A frame of EtherType 0x88b5 that a node sends is answered at once with the node's\n"
+	"counters (docs/medium.md), for its kernel or an agent to read.\n"
+	"Exit 0: done; 1: failed; 2: bad options.\n";
+
+double number(const std::string &text, const std::string &what)
+{
+	char *end;
+
+	errno = 0;
+	double value = std::strtod(text.c_str(), &end);
+	if (text.empty() || *end || errno || !std::isfinite(value))
+		throw std::invalid_argument(what + ": " + text + " is no number");
+	return value;
+}
+
+uint32_t count(const std::string &text, const std::string &what)
+{
+	double value = number(text, what);
+
+	if (value < 0 || value > 4294967295.0 || value != std::floor(value))
+		throw std::invalid_argument(what + ": " + text + " is no count");
+	return static_cast<uint32_t>(value);
+}
+
+std::vector<std::string> split(const std::string &text)
+{
+	std::vector<std::string> parts;
+	size_t begin = 0, comma;
+
+	while ((comma = text.find(',', begin)) != std::string::npos) {
+		parts.push_back(text.substr(begin, comma - begin));
+		begin = comma + 1;
+	}
+	parts.push_back(text.substr(begin));
+	return parts;
+}
+
+void add_node(Options &options, const std::string &text)
+{
+	std::vector<std::string> parts = split(text);
+	Station station;
+
+	if (parts.size() < 4 || parts.size() > 5)
+		throw std::invalid_argument("--node " + text + ": NAMESPACE,DEVICE,X,Y[,IPV4]");
+	station.place.x_m = number(parts[2], "--node");
+	station.place.y_m = number(parts[3], "--node");
+	if (parts.size() == 5) {
+		in_addr address;
+
+		if (inet_pton(AF_INET, parts[4].c_str(), &address) != 1)
+			throw std::invalid_argument("--node: " + parts[4] + " is no IPv4 address");
+		station.ipv4 = ntohl(address.s_addr);
+	}
+	options.medium.stations.push_back(station);
+	options.taps.push_back({ parts[0], parts[1] });
+}
+
+void add_circle(Options &options, const std::string &text)
+{
+	std::vector<std::string> parts = split(text);
+
+	if (parts.size() != 3)
+		throw std::invalid_argument("--circle " + text + ": N,RADIUS,PERIOD");
+	uint32_t node = count(parts[0], "--circle");
+	if (node < 1 || node > options.medium.stations.size())
+		throw std::invalid_argument("--circle: there is no node " + parts[0] + " before it");
+	Place &place = options.medium.stations[node - 1].place;
+	place.circle_radius_m = number(parts[1], "--circle");
+	place.circle_period_s = number(parts[2], "--circle");
+}
+
+enum Key {
+	NODE = 1, CIRCLE, RATE, CONTROL_RATE, RTS_THRESHOLD, SHORT_RETRY, LONG_RETRY, QUEUE, RANGE,
+	CARRIER_SENSE, EXPONENT, CAPTURE, SEED, START, DURATION, SAMPLE, COUNTERS_FILE, SUMMARY,
+	READY_FD, HELP,
+};
+
+const option long_options[] = {
+	{ "node", required_argument, nullptr, NODE },
+	{ "circle", required_argument, nullptr, CIRCLE },
+	{ "rate-mbps", required_argument, nullptr, RATE },
+	{ "control-rate-mbps", required_argument, nullptr, CONTROL_RATE },
+	{ "rts-threshold-bytes", required_argument, nullptr, RTS_THRESHOLD },
+	{ "short-retry-limit", required_argument, nullptr, SHORT_RETRY },
+	{ "long-retry-limit", required_argument, nullptr, LONG_RETRY },
+	{ "queue-pkts", required_argument, nullptr, QUEUE },
+	{ "range-m", required_argument, nullptr, RANGE },
+	{ "carrier-sense-m", required_argument, nullptr, CARRIER_SENSE },
+	{ "loss-exponent", required_argument, nullptr, EXPONENT },
+	{ "capture-db", required_argument, nullptr, CAPTURE },
+	{ "seed", required_argument, nullptr, SEED },
+	{ "start-at-s", required_argument, nullptr, START },
+	{ "duration-s", required_argument, nullptr, DURATION },
+	{ "sample-ms", required_argument, nullptr, SAMPLE },
+	{ "counters", required_argument, nullptr, COUNTERS_FILE },
+	{ "summary", required_argument, nullptr, SUMMARY },
+	{ "ready-fd", required_argument, nullptr, READY_FD },
+	{ "help", no_argument, nullptr, HELP },
+	{},
+};
+
+void set(Options &options, int key, const std::string &name, const std::string &text)
+{
+	MediumConfig &medium = options.medium;
+
+	switch (key) {
+	case NODE: add_node(options, text); break;
+	case CIRCLE: add_circle(options, text); break;
+	case RATE: medium.rate_mbps = number(text, name); break;
+	case CONTROL_RATE: medium.control_rate_mbps = number(text, name); break;
+	case RTS_THRESHOLD: medium.rts_threshold_bytes = count(text, name); break;
+	case SHORT_RETRY: medium.short_retry_limit = count(text, name); break;
+	case LONG_RETRY: medium.long_retry_limit = count(text, name); break;
+	case QUEUE: medium.queue_pkts = count(text, name); break;
+	case RANGE: medium.range_m = number(text, name); break;
+	case CARRIER_SENSE: medium.carrier_sense_m = number(text, name); break;
+	case EXPONENT: medium.loss_exponent = number(text, name); break;
+	case CAPTURE: medium.capture_db = number(text, name); break;
+	case SEED: medium.seed = count(text, name); break;
+	case START: options.start_ns = std::llround(number(text, name) * 1e9); break;
+	case DURATION: options.duration_s = number(text, name); break;
+	case SAMPLE: options.sample_ms = count(text, name); break;
+	case COUNTERS_FILE: options.counters_file = text; break;
+	case SUMMARY: options.summary_file = text; break;
+	case READY_FD: options.ready_fd = static_cast<int>(count(text, name)); break;
+	}
+}
+
+} // namespace
+
+Options parse_options(int argc, char **argv)
+{
+	Options options;
+	int key, index;
+
+	opterr = 0;
+	while ((key = getopt_long(argc, argv, "", long_options, &index)) != -1) {
+		if (key == '?')
+			throw std::invalid_argument(std::string(argv[optind - 1]) +
+						    ": no such option, or its value is missing");
+		if (key == HELP) {
+			std::fputs(usage, stdout);
+			std::exit(0);
+		}
+		set(options, key, std::string("--") + long_options[index].name, optarg);
+	}
+	if (optind < argc)
+		throw std::invalid_argument(std::string(argv[optind]) + ": no such argument");
+	if (options.taps.empty())
+		throw std::invalid_argument("no --node (--help shows all options)");
+	if (options.sample_ms < 1)
+		throw std::invalid_argument("--sample-ms: 1 at least");
+	return options;
+}

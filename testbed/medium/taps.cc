@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "taps.h"
+
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+
+namespace
+{
+
+[[noreturn]] void fail(const std::string &what)
+{
+	throw std::system_error(errno, std::generic_category(), what);
+}
+
+/* In its lifetime the process is in another network namespace. */
+class InNamespace
+{
+public:
+	explicit InNamespace(const std::string &path)
+	{
+		home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+		int there = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+		if (home < 0 || there < 0 || setns(there, CLONE_NEWNET))
+			fail("cannot enter the namespace " + path);
+		close(there);
+	}
+
+	~InNamespace()
+	{
+		if (setns(home, CLONE_NEWNET))
+			std::terminate(); // nothing could be trusted any more
+		close(home);
+	}
+
+private:
+	int home;
+};
+
+} // namespace
+
+TapDevice::TapDevice(const std::string &namespace_path, const std::string &device,
+		     const uint8_t address[6])
+{
+	InNamespace there(namespace_path);
+	ifreq request{};
+
+	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		fail("cannot open /dev/net/tun");
+	if (device.empty() || device.size() >= sizeof(request.ifr_name))
+		throw std::runtime_error("no name of a device: " + device);
+	if (!if_nametoindex(device.c_str())) // TUNSETIFF would make it, down and without address
+		fail("no device " + device + " in " + namespace_path);
+	std::memcpy(request.ifr_name, device.c_str(), device.size());
+	request.ifr_flags = IFF_TAP | IFF_NO_PI;
+	if (ioctl(fd, TUNSETIFF, &request))
+		fail("cannot attach to the TAP device " + device);
+	if (ioctl(fd, SIOCGIFHWADDR, &request))
+		fail("no address of " + device);
+	if (std::memcmp(request.ifr_hwaddr.sa_data, address, 6))
+		throw std::runtime_error(device + " in " + namespace_path +
+					 " does not have the address that the medium gives this node");
+}
+
+TapDevice::TapDevice(TapDevice &&other) noexcept : fd(other.fd)
+{
+	other.fd = -1;
+}
+
+TapDevice::~TapDevice()
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+size_t TapDevice::read(uint8_t *buffer, size_t room)
+{
+	ssize_t length = ::read(fd, buffer, room);
+
+	if (length < 0 && errno == EBADFD)
+		gone = true;
+	else if (length < 0 && errno != EAGAIN && errno != EINTR)
+		fail("cannot read from a TAP device");
+	return length > 0 ? static_cast<size_t>(length) : 0;
+}
+
+void TapDevice::write(const uint8_t *frame, size_t length)
+{
+	// a device that is down or deleted takes nothing, as a node that is off would
+	if (::write(fd, frame, length) < 0 && errno != EIO && errno != EBADFD && errno != EAGAIN)
+		fail("cannot write to a TAP device");
+}
