@@ -30,10 +30,12 @@ RESULT_SOURCES = (
     "truth.py",
     "ratios.py",
     "stats.py",
+    "medium.py",
     "algorithms.py",
     "backends/base.py",
 )
 TOOL_SOURCES = TESTBED / "traffic"
+MEDIUM_SOURCES = TESTBED / "medium"
 
 
 def run_cmd(command: list[str | Path], what: str, **options) -> str:
@@ -124,12 +126,27 @@ class Build:
     def patches_sctp(self) -> bool:
         return self.kernel.source is not None
 
-    def key(self, algorithms: set[str]) -> str:
-        """Name what a point with these ALGORITHMS depends on; ours count only where they run."""
+    def key(self, algorithms: set[str], wireless: bool = False) -> str:
+        """Name what a point with these ALGORITHMS depends on; ours count only where they run, and
+        the medium, which is built by that, where it is WIRELESS."""
         ours = {ALGORITHMS[name].transport for name in algorithms if ALGORITHMS[name].ours}
         keys = [self._modules_key] * ("tcp" in ours) + [self._sctp_key] * ("sctp" in ours)
         keys += [self._tfrc_key] * ("tfrc" in ours)
+        keys += [self._medium_key] * wireless
         return "-".join([self.kernel.key, self._lab_key, *keys])
+
+    @cached_property
+    def _medium_key(self) -> str:
+        """Lay labmedium out for the guest, building what is missing; return its name."""
+        setup("medium")
+        folder = medium_folder()
+        with _locked(BUILD / "medium.lock"):
+            command = ["make", "-C", str(MEDIUM_SOURCES), f"OUT={folder}"]
+            run_cmd(command, "building the wireless medium")
+            staged = self.stage / "bin" / "labmedium"
+            shutil.copy2(folder / "labmedium", staged.with_suffix(".new"))
+            staged.with_suffix(".new").replace(staged)
+        return folder.name
 
     def make_stage(self) -> None:
         """Build what is missing and lay it out as the guest expects it."""
@@ -243,6 +260,19 @@ def setup_paths(*of: str, **environment: str) -> dict[str, str]:
     command = [TESTBED / "setup", "paths", *of]
     said = run_cmd(command, "testbed/setup", env=os.environ | environment)
     return dict(line.split("=", 1) for line in said.splitlines())
+
+
+def medium_key() -> str:
+    """Name what labmedium is made of: its sources and the ns-3 that is installed."""
+    told = ["dpkg-query", "-W", "-f", "${Version}", "libns3-dev"]
+    version = subprocess.run(told, capture_output=True, text=True).stdout or "unpackaged"
+    sources = _sources(MEDIUM_SOURCES, "*.cc", "*.h", "Makefile")
+    return f"{hash_files(sources)}-{version}"
+
+
+def medium_folder() -> Path:
+    """Return where labmedium is built."""
+    return BUILD / "medium" / medium_key()
 
 
 def uml_kernel(variant: str = "lab") -> Kernel:

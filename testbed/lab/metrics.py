@@ -26,8 +26,10 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
     the scenario asks for the truth, verdicts.csv is left in RAW, and ratios.csv where it asks for
     the jitter ratio.
     """
-    samples = pl.read_csv(raw / "flows.csv", infer_schema_length=None)
-    hops = pl.read_csv(raw / "hops.csv", infer_schema_length=None)
+    # where there is no row, none tells the type
+    types = {"time_s": pl.Float64}
+    samples = pl.read_csv(raw / "flows.csv", infer_schema_length=None, schema_overrides=types)
+    hops = pl.read_csv(raw / "hops.csv", infer_schema_length=None, schema_overrides=types)
     ends = [json.loads(path.read_text()) for path in flow_files(raw)]
     flows = [
         _flow(point, spec, end, samples.filter(pl.col("flow") == spec["name"]))
@@ -55,6 +57,7 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         **_losses(point, hops),
         "queue_drop_pct": _queue_drop_pct(flows),
         "goodput_variation": _variation(point, steady),
+        **_medium(point, raw, forward, steady),
         **_classified(point, raw, ends),
         **_ratios(point, raw, ends),
         "flows": flows,
@@ -65,6 +68,7 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         "params": {
             "topology": point.spec["topology"],
             "links": point.spec["links"],
+            "medium": point.spec["medium"],
             "duration_s": point.spec["duration_s"],
             "warmup_s": point.warmup_s,
             "sample_ms": point.spec["sample_ms"],
@@ -242,6 +246,72 @@ def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
         "queue_delay_ms_p50": _quantile(total, 0.5),
         "queue_delay_ms_p95": _quantile(total, 0.95),
     }
+
+
+def _rtt(samples: pl.DataFrame) -> dict[str, float | None]:
+    """Return mean and standard deviation of the smoothed RTT: of all flows' samples, and of a
+    flow's around its own mean."""
+    rtt = samples.select("flow", pl.col("srtt_ms").cast(pl.Float64)).drop_nulls()
+    if not len(rtt):
+        return {"rtt_ms_mean": None, "rtt_ms_sd": None}
+    around = rtt["srtt_ms"] - rtt.select(pl.col("srtt_ms").mean().over("flow")).to_series()
+    return {
+        "rtt_ms_mean": float(rtt["srtt_ms"].mean()),
+        "rtt_ms_sd": float((around**2).mean() ** 0.5),
+    }
+
+
+def _medium(point: Point, raw: Path, flows: list[dict], samples: pl.DataFrame) -> dict[str, Any]:
+    """Return what the stations of a wireless chain counted over the whole run, busy times after
+    the warm-up, Jain's index of those flows that cross as many hops, and what SAMPLES say of
+    the RTT."""
+    if not point.spec["medium"]:
+        return {}
+    duration_s = point.spec["duration_s"]
+    rows = pl.read_csv(raw / "medium.csv", infer_schema_length=None)
+    if rows["time_s"].max() < duration_s - 1e-6:
+        raise ValueError("the medium ended before the point")
+    end = rows.filter(pl.col("time_s") == pl.col("time_s").max())
+    begin = rows.filter((pl.col("time_s") - point.warmup_s).abs() < 1e-6)
+    steady_ns = (duration_s - point.warmup_s) * 1e9
+    shares = {
+        name.replace("_ns", "_pct"): ((end[name] - begin[name]) / steady_ns * 100).to_list()
+        for name in ("busy_ns", "transmit_ns", "receive_ns", "sense_ns", "nav_ns")
+    }
+    counts = [
+        {name: value for name, value in row.items() if not name.endswith(("_ns", "_s", "_pkts"))}
+        for row in end.to_dicts()
+    ]
+    nodes = [
+        row | {name: values[i] for name, values in shares.items()} for i, row in enumerate(counts)
+    ]
+    sums = {
+        name: sum(node[name] for node in nodes)
+        for name in ("retry_drops", "queue_drops", "own_queue_drops", "collisions")
+    }
+    by_hops = _jain_by_hops(point, flows)
+    return {
+        # what hops of wires drop: there are none
+        **dict.fromkeys(("queue_delay_ms_p50", "queue_delay_ms_p95")),
+        **dict.fromkeys(("loss_random", "loss_congestion", "ce_marks")),
+        **_rtt(samples),
+        **sums,
+        "drops_per_s": sum(sums[name] for name in sums if name.endswith("drops")) / duration_s,
+        "busy_pct_max": max(shares["busy_pct"]),
+        "jain_by_hops": by_hops,
+        "jain_by_hops_min": min(by_hops.values(), default=None),
+        "nodes": nodes,
+        "medium_run": json.loads((raw / "medium.json").read_text()),
+    }
+
+
+def _jain_by_hops(point: Point, flows: list[dict]) -> dict[str, float]:
+    """Return Jain's index by the number of hops, of those that two flows or more cross."""
+    rates: dict[int, list[float]] = {}
+    for flow, spec in zip(flows, point.spec["flows"], strict=True):
+        first, last = point.spec["topology"]["spans"][spec["pair"] - 1]
+        rates.setdefault(last - first + 1, []).append(flow["goodput_mbps"] or 0.0)
+    return {str(hops): jain_index(of) for hops, of in sorted(rates.items()) if len(of) > 1}
 
 
 def drop_causes(links: dict[str, dict]) -> dict[str, str]:

@@ -119,6 +119,15 @@ METRICS = {
     "sjr_below_pct": Metric("Samples of the smoothed jitter ratio below 1/2w", "%", 1),
     "jr_w_p50": Metric("Raw jitter ratio, median", "1/w", 2),
     "sjr_w_p50": Metric("Smoothed jitter ratio, median", "1/w", 2),
+    "rtt_ms_mean": Metric("Smoothed RTT, mean", "ms", 0, "low"),
+    "rtt_ms_sd": Metric("Smoothed RTT, standard deviation in a flow", "ms", 0, "low"),
+    "retry_drops": Metric("Packets given up at a retry limit", "", 0, "low"),
+    "queue_drops": Metric("Packets dropped by a full queue on their way", "", 0, "low"),
+    "own_queue_drops": Metric("Packets dropped by their sender's own full queue", "", 0, "low"),
+    "drops_per_s": Metric("Packets given up or dropped", "1/s", 2, "low"),
+    "collisions": Metric("Frames from a node in range that could not be decoded", "", 0),
+    "busy_pct_max": Metric("Channel busy, at the node where it is most", "%", 1),
+    "jain_by_hops_min": Metric("Jain's index of flows with as many hops, least", "", 3, "high"),
 }
 
 

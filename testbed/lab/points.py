@@ -18,6 +18,7 @@ from lab.links import Link
 from lab.scenario import UNDER_TEST, AxisValue, Scenario
 from lab.trace import RATIO_EVENTS
 
+ETHERNET_BYTES = 14
 # transport -> of a full frame: the bytes that --mss counts, if not told; how many of them are
 # options (TCP's timestamps, on every segment); what netem's rate counts besides: Ethernet, IPv4,
 # and TCP, SCTP with its DATA chunk, or UDP with TFRC's header
@@ -74,11 +75,11 @@ def expand(
     scenario: Scenario,
     algorithms: tuple[str, ...],
     seeds: list[int],
-    build_key: Callable[[set[str]], str],
+    build_key: Callable[[set[str], bool], str],
 ) -> list[Point]:
     """Return every point of SCENARIO in a fixed order: axes, then algorithm, then seed.
 
-    BUILD_KEY names what a point with a set of algorithms is made of.
+    BUILD_KEY names what a point with a set of algorithms is made of, and whether it is wireless.
     """
     points = []
     for axes in grid(scenario):
@@ -95,7 +96,9 @@ def expand(
                         spec=spec,
                         warmup_s=at.run.warmup_s,
                         bound_mbps=bound_mbps(at, ALGORITHMS[algorithm].transport),
-                        build=build_key({flow["algorithm"] for flow in spec["flows"]}),
+                        build=build_key(
+                            {flow["algorithm"] for flow in spec["flows"]}, at.medium is not None
+                        ),
                     )
                 )
     return points
@@ -164,6 +167,8 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
             chosen = algorithm if flow.algorithm == UNDER_TEST else flow.algorithm
             if flow.transport not in ("", ALGORITHMS[chosen].transport):
                 raise BadInput(f"flow {flow.name}: {chosen} is no algorithm of {flow.transport}")
+            if at.medium and ALGORITHMS[chosen].transport == "tfrc":
+                raise BadInput(f"flow {flow.name}: {chosen} needs routers, a wireless chain has none")
             of_algorithm = {
                 "kind": flow.name,
                 "under_test": flow.under_test,
@@ -174,6 +179,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     traced = {"tcp_verdict": at.run.truth} | dict.fromkeys(RATIO_EVENTS, at.run.jitter_ratio)
     return {
         "topology": asdict(at.topology) | {"spans": spans},
+        "medium": asdict(at.medium) | {"seed": _short_seed(seed)} if at.medium else None,
         "sctp": sctp_variant({flow["algorithm"] for flow in flows}),
         "links": links,
         "flows": flows,
@@ -194,13 +200,22 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     }
 
 
+def _short_seed(seed: int) -> int:
+    """Return the seed of the stations' backoffs, which ns-3 wants in 32 bits."""
+    return derived_seed(seed, "medium") >> 32 | 1
+
+
 def bound_mbps(at: Scenario, transport: str = "tcp") -> float:
     """Return (1-p)C as goodput of TRANSPORT in Mb/s: the least, over the forward hops between first
     homes, of a hop's rate times what survives the losses from there on, times the payload's share
     of a frame; where events change a link, the mean over the time after the warm-up. What UDP
     takes of it is not subtracted: a flow that pushes it aside gets more. SCTP can exceed it where
-    there are second homes, which carry its retransmissions."""
+    there are second homes, which carry its retransmissions. Of a wireless chain it is what one
+    sender would get over one hop if nothing came back."""
     mss_bytes = max(flow.mss_bytes for flow in at.flows if not flow.is_udp)
+    if at.medium:
+        payload_bytes, frame_bytes = full_frame_bytes(transport, mss_bytes)
+        return at.medium.one_hop_mbps(payload_bytes, frame_bytes - ETHERNET_BYTES)
     links = {hop: at.links.get(hop, Link()) for hop in at.topology.hops}
     since_s, mbit = 0.0, 0.0
     for event in at.events:
@@ -216,9 +231,15 @@ def bound_mbps(at: Scenario, transport: str = "tcp") -> float:
 
 def payload_share(transport: str, mss_bytes: int = 0) -> float:
     """Return which share of a full frame of TRANSPORT is payload."""
+    payload_bytes, frame_bytes = full_frame_bytes(transport, mss_bytes)
+    return payload_bytes / frame_bytes
+
+
+def full_frame_bytes(transport: str, mss_bytes: int = 0) -> tuple[int, int]:
+    """Return the payload of a full frame of TRANSPORT, and all of it."""
     default_bytes, option_bytes, header_bytes = FRAMES[transport]
     mss_bytes = mss_bytes or default_bytes
-    return (mss_bytes - option_bytes) / (mss_bytes + header_bytes)
+    return mss_bytes - option_bytes, mss_bytes + header_bytes
 
 
 def residual_mbps(spec: dict[str, Any], transport: str, offered_mbps: list[float]) -> float:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from lab import build, claims, plots, report
-from lab.scenario import JITTER_RATIOS, Scenario, parse
+from lab.scenario import JITTER_RATIOS, MEDIUM_FIGURES, Scenario, parse
 from lab.verdicts import HEAD, Score, scores
 
 SCORES_NOTE = (
@@ -21,7 +21,7 @@ SCORES_NOTE = (
     " said. docs/scenarios.md explains it."
 )
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
-METRICS_IF_THERE = JITTER_RATIOS
+METRICS_IF_THERE = (*JITTER_RATIOS, *MEDIUM_FIGURES)
 
 
 def markdown_table(table: report.MetricTable) -> str:
@@ -81,8 +81,9 @@ def page(
         f"![goodput](./{scenario.id}.svg)",
         *(f"{caption}:\n\n![{caption}](./{name})" for name, caption in figures.items()),
     ]
-    there = [name for name in METRICS_IF_THERE if any(r.get(name) is not None for r in results)]
-    tables = [report.metric_table(scenario, results, name, names) for name in (*METRICS, *there)]
+    shown = (*METRICS, *METRICS_IF_THERE)
+    there = [name for name in shown if any(r.get(name) is not None for r in results)]
+    tables = [report.metric_table(scenario, results, name, names) for name in there]
     for table in [*tables, *report.cross_tables(scenario, results, names)]:
         parts += [f"## {table.title}" + (f" ({table.note})" if table.note else "")]
         parts += [markdown_table(table)]

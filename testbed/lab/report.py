@@ -22,7 +22,7 @@ from lab import plots
 from lab.claims import Verdict
 from lab.metrics import mean_goodput_mbps
 from lab.plots import Cells, Metric, Place
-from lab.scenario import JITTER_RATIOS, Axis, Flow, Scenario
+from lab.scenario import JITTER_RATIOS, MEDIUM_FIGURES, Axis, Flow, Scenario
 from lab.stats import Estimate, estimate
 from lab.store import write_atomically
 from lab.verdicts import HEAD as SCORE_HEAD
@@ -33,7 +33,7 @@ HEADLINE = "goodput_mbps"
 DETAILS = (
     "goodput_whole_mbps", "fair_share", "retransmits", "timeouts", "queue_delay_ms_p95",
     "srtt_ms_p50", "loss_random", "loss_congestion", "ce_marks", "jain",
-    "fct_s_p50", "fct_s_p95", "unfinished", *JITTER_RATIOS,
+    "fct_s_p50", "fct_s_p95", "unfinished", *JITTER_RATIOS, *MEDIUM_FIGURES,
 )  # fmt: skip
 WITH_FIGURE = ("fair_share", "retransmits", "timeouts", "queue_delay_ms_p95", "jain", "fct_s_p95")
 PEERS_OVER_TIME = ("reno", "bbr", "cubic", "veno", "westwood")  # the first two that have samples
@@ -180,8 +180,11 @@ def _classification(results: list[dict]) -> dict[str, Any] | None:
 
 
 def cross_tables(scenario: Scenario, results: list[dict], names: list[str]) -> list[MetricTable]:
-    """Return the goodput of each kind of TCP cross traffic, which no other figure has."""
+    """Return the goodput of each kind of TCP cross traffic, which no other figure has; on a
+    wireless chain of each kind of flow, if there are several."""
     cross = [flow for flow in scenario.flows if flow.is_cross(scenario.topology)]
+    if scenario.medium and len(scenario.flows) > 1:
+        cross = list(scenario.flows)
     return [_flow_table(scenario, results, f, names) for f in cross if not f.is_udp]
 
 

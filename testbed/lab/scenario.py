@@ -15,16 +15,18 @@ from typing import Any
 from lab.algorithms import ALGORITHMS
 from lab.errors import BadInput, unknown
 from lab.links import AQMS, QUEUE_UNLIMITED_PKTS, Link
+from lab.medium import RATES_MBPS, RTS_OFF_BYTES, Medium
 
 SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
 
 # The forward hops of each topology; None: as the file names them. lab.topologies builds them (that
 # module needs Mininet, which the host side does without; a test holds the two against each other).
-KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None}
+WIRELESS = "wireless-chain"  # its hops are named after its nodes: hop1 is from node 1 to node 2
+KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None, WIRELESS: None}
 MAX_HOPS = 20
 SECOND = "second_"  # of the names of the hops between second homes, as lab.topologies has it
-OPEN_SECTIONS = ("links", "modules")  # --set may add to them what the file does not name
-CHOICE_SECTIONS = {"topology", "links", "flows", "events", "modules"}
+OPEN_SECTIONS = ("links", "modules", "medium")  # --set may add to them what the file does not name
+CHOICE_SECTIONS = {"topology", "medium", "links", "flows", "events", "modules"}
 SECTION_KINDS = {"flows": list, "events": list, "claims": list}  # the others are tables
 KIND_NAMES = {str: "a text", list: "[[tables]]", dict: "a table"}
 MAX_FLOWS = 100
@@ -49,6 +51,18 @@ CLASSIFIED = (
 JITTER_RATIOS = ("jr_zero_pct", "jr_below_pct", "sjr_below_pct", "jr_w_p50", "sjr_w_p50")
 # What a claim may hold a metric against besides another algorithm.
 LIMITS = ("bound", "residual")
+# What a wireless medium adds.
+MEDIUM_FIGURES = (
+    "rtt_ms_mean",
+    "rtt_ms_sd",
+    "retry_drops",
+    "queue_drops",
+    "own_queue_drops",
+    "drops_per_s",
+    "collisions",
+    "busy_pct_max",
+    "jain_by_hops_min",
+)
 METRICS = (
     "goodput_mbps",
     "goodput_whole_mbps",
@@ -71,6 +85,7 @@ METRICS = (
     "goodput_variation",
     *CLASSIFIED,
     *JITTER_RATIOS,
+    *MEDIUM_FIGURES,
 )
 
 
@@ -79,8 +94,13 @@ class Topology:
     kind: str = "dumbbell"
     hops: tuple[str, ...] = ()  # those that data takes, in order
     homes: int = 1  # of each host; between the second ones there is a way of its own
+    nodes: int = 0  # of a wireless chain
     offloads: bool = True
     ecn: bool = False
+
+    @property
+    def is_wireless(self) -> bool:
+        return self.kind == WIRELESS
 
     @property
     def forward_hops(self) -> tuple[str, ...]:
@@ -136,7 +156,9 @@ class Flow:
 
     def is_cross(self, topology: Topology) -> bool:
         """Say whether it is cross traffic: it takes another way than the flows under test, who
-        take all of the way forward."""
+        take all of the way forward. On a wireless chain none is: all share one medium."""
+        if topology.is_wireless:
+            return False
         return self.reverse or self.span(topology) != (0, len(topology.hops) - 1)
 
     def way(self, topology: Topology) -> tuple[str, ...]:
@@ -240,6 +262,7 @@ class Scenario:
     paper: str
     description: str
     topology: Topology
+    medium: Medium | None  # of a wireless chain
     links: dict[str, Link]
     modules: dict[str, dict[str, int]]  # algorithm -> module parameter -> value
     flows: tuple[Flow, ...]
@@ -393,25 +416,26 @@ def parse(scenario_id: str, source: dict) -> Scenario:
     """Check a parsed scenario file and return it typed."""
     source = copy.deepcopy(source)
     sections = {"title", "paper", "description", "run"}
-    sections |= {"topology", "links", "flows", "events", "modules", "axes", "claims"}
+    sections |= {"topology", "medium", "links", "flows", "events", "modules", "axes", "claims"}
     for key in source:
         if key not in sections:
             raise unknown(f"section in {scenario_id}", key, sections)
-    for key in ("title", "links", "flows", "run"):
-        if key not in source:
-            raise BadInput(f"{scenario_id}: '{key}' is missing; docs/scenarios.md shows a file")
     for key, value in source.items():
         kind = str if key in ("title", "paper", "description") else SECTION_KINDS.get(key, dict)
         if not isinstance(value, kind):
             raise BadInput(f"{scenario_id}: {key} must be {KIND_NAMES[kind]}")
     topology = _topology(source.get("topology", {}))
+    for key in ("title", "flows", "run", *([] if topology.is_wireless else ["links"])):
+        if key not in source:
+            raise BadInput(f"{scenario_id}: '{key}' is missing; docs/scenarios.md shows a file")
     scenario = Scenario(
         id=scenario_id,
         title=source["title"],
         paper=source.get("paper", ""),
         description=source.get("description", ""),
         topology=topology,
-        links=_links(source["links"], topology),
+        medium=_medium(source.get("medium"), topology),
+        links=_links(source.get("links", {}), topology),
         modules=_modules(source.get("modules", {})),
         flows=_flows(source["flows"]),
         events=_events(source.get("events", [])),
@@ -430,6 +454,10 @@ def _topology(table: dict) -> Topology:
         raise unknown("topology", topology.kind, KINDS)
     if not 1 <= topology.homes <= MAX_HOMES:
         raise BadInput(f"topology.homes = {topology.homes}: 1 or {MAX_HOMES}")
+    if topology.is_wireless:
+        return _wireless(topology)
+    if topology.nodes:
+        raise BadInput(f"topology.nodes: only a {WIRELESS} has a number of nodes")
     fixed = KINDS[topology.kind]
     if fixed:
         if topology.hops:
@@ -446,6 +474,40 @@ def _topology(table: dict) -> Topology:
     return topology
 
 
+def _wireless(topology: Topology) -> Topology:
+    if topology.homes > 1:
+        raise BadInput(f"topology.homes: a node of a {WIRELESS} has one")
+    if topology.hops:
+        raise BadInput(f"topology.hops: those of a {WIRELESS} are hop1, hop2 and so on; give nodes")
+    if not 2 <= topology.nodes <= MAX_HOPS + 1:
+        raise BadInput(f"topology.nodes = {topology.nodes}: a {WIRELESS} has 2 to {MAX_HOPS + 1}")
+    return replace(topology, hops=tuple(f"hop{i}" for i in range(1, topology.nodes)))
+
+
+def _medium(table: dict | None, topology: Topology) -> Medium | None:
+    if not topology.is_wireless:
+        if table is not None:
+            raise BadInput(f"medium: only a {WIRELESS} has one")
+        return None
+    medium = _build(Medium, table or {}, "medium")
+    for key in ("rate_mbps", "control_rate_mbps"):
+        if getattr(medium, key) not in RATES_MBPS:
+            raise BadInput(f"medium.{key} = {getattr(medium, key):g}: 802.11 DSSS has 1 and 2")
+    limits = {
+        "rts_threshold_bytes": (0, RTS_OFF_BYTES), "short_retry_limit": (1, 255),
+        "long_retry_limit": (1, 255), "queue_pkts": (1, 10_000), "spacing_m": (1, 10_000),
+        "range_m": (2, 100_000), "carrier_sense_m": (medium.range_m, 100_000),
+        "loss_exponent": (2, 6), "capture_db": (6, 30), "circle_radius_m": (0, 10_000),
+        "circle_period_s": (0, 100_000),
+    }  # fmt: skip
+    for key, (least, most) in limits.items():
+        if not least <= getattr(medium, key) <= most:
+            raise BadInput(f"medium.{key} = {getattr(medium, key):g}: {least:g} to {most:g}")
+    if bool(medium.circle_radius_m) != bool(medium.circle_period_s):
+        raise BadInput("medium: a circle takes both circle_radius_m and circle_period_s")
+    return medium
+
+
 def is_name(text: str) -> bool:
     """Say whether TEXT can name files and hosts: letters, digits, - and _."""
     return text.replace("-", "").replace("_", "").isalnum()
@@ -453,6 +515,8 @@ def is_name(text: str) -> bool:
 
 def _links(tables: dict, topology: Topology) -> dict[str, Link]:
     links = {}
+    if tables and topology.is_wireless:
+        raise BadInput(f"links: a {topology.kind} has a [medium] instead")
     for hop, table in tables.items():
         if hop not in topology.all_hops:
             raise unknown(f"hop of the {topology.kind}", hop, topology.all_hops)
@@ -628,6 +692,8 @@ def _claims(tables: list) -> tuple[Claim, ...]:
 def _check(scenario: Scenario) -> None:
     """Refuse what each table allows but all together do not."""
     _check_run(scenario.run)
+    if scenario.medium and scenario.run.truth:
+        raise BadInput(f"run.truth: not on a {WIRELESS}, where no hop has one cause of drops")
     for event in scenario.events:
         _check_event(scenario, event)
     for flow in scenario.flows:
@@ -647,6 +713,8 @@ def _check(scenario: Scenario) -> None:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.truth = true")
         if claim.metric in JITTER_RATIOS and not scenario.run.jitter_ratio:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.jitter_ratio = true")
+        if claim.metric in MEDIUM_FIGURES and not scenario.medium:
+            raise BadInput(f"claim {claim.id}: {claim.metric} needs a {WIRELESS}")
 
 
 def _check_way(scenario: Scenario, flow: Flow) -> None:
@@ -663,7 +731,9 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
             " figures are of the whole way"
         )
     way = flow.way(scenario.topology)
-    if not flow.is_udp and not any(scenario.links.get(hop, Link()).rate_mbps for hop in way):
+    if scenario.medium or flow.is_udp:
+        return
+    if not any(scenario.links.get(hop, Link()).rate_mbps for hop in way):
         raise BadInput(
             f"flow {flow.name}: none of the links {', '.join(way)} has rate_mbps: data would flow"
             " without end in no time"

@@ -7,13 +7,18 @@ set on the routers' interfaces that devices() names, never on an end host (a que
 host would push back on its own TCP, which no real bottleneck does).
 """
 
+import os
+import subprocess
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from mininet.link import Intf
 from mininet.net import Mininet
-from mininet.node import Node
+from mininet.node import Node, Switch
 from mininet.topo import Topo
+
+from lab.medium import Medium
 
 # The receive window is wide from the start. If it followed the reader, as it does by default, the
 # sink, which is woken as rarely as it can be, would hold it below what fast paths need.
@@ -172,6 +177,11 @@ class Chain(Topo):
         )
 
     @staticmethod
+    def host(end: str, pair: int) -> str:
+        """Return the name of the host at END, src or dst, of PAIR (from 1)."""
+        return f"{end}{pair}"
+
+    @staticmethod
     def address(end: str, pair: int) -> str:
         """Return the first address of the host at END, src or dst, of PAIR (from 1)."""
         return f"10.{NETS[end]}.{pair}.2"
@@ -191,7 +201,160 @@ class Dumbbell(Chain):
         super().build(pairs, hops, **params)
 
 
-KINDS = {"dumbbell": Dumbbell, "chain": Chain}
+class Station(Host):
+    """A node of a wireless network: an end host that forwards, too."""
+
+    def config(self, routes=(), **params):
+        """Set up the node; ROUTES are arguments of `ip route add`."""
+        result = super().config(**params)
+        device = self.defaultIntf().name
+        run(
+            self,
+            "sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.rp_filter=0",
+            # what comes in leaves by the same device: no reason to tell the sender
+            "sysctl -qw net.ipv4.conf.all.send_redirects=0"
+            f" net.ipv4.conf.{device}.send_redirects=0",
+            *(f"ip route replace {route} dev {device} onlink" for route in routes),
+        )
+        return result
+
+
+class WirelessLink:
+    """What ties a station to its medium: a TAP device at the station."""
+
+    # the device's own ring never drops: what is queued and dropped is the medium's to say
+    RING_PKTS = 10_000
+
+    def __init__(self, node, medium, intfName1=None, params1=None, **_params):
+        name = intfName1 or f"{node.name}-wl0"
+        run(
+            node,
+            f"ip tuntap add dev {name} mode tap",
+            f"ip link set {name} txqueuelen {self.RING_PKTS}",
+        )
+        in_place = {"moveIntfFn": lambda *_: True}  # it is made where it belongs
+        self.intf1 = Intf(name, node=node, link=self, **in_place, **(params1 or {}))
+        self.intf2 = None
+        medium.taps.append(self.intf1)
+
+    def status(self) -> str:
+        return "OK"
+
+    def stop(self) -> None:
+        self.intf1.delete()
+
+    delete = stop
+
+    def __str__(self):
+        return f"{self.intf1}~~~"
+
+
+class WirelessMedium(Switch):
+    """The 802.11b channel of the stations linked to it, simulated by labmedium (docs/medium.md).
+
+    Mininet starts it with the network. PROGRAM: labmedium, by default that of the lab ($LAB_BIN) or
+    in $PATH; AUTOSTART: or begin() is called later, once or again and again.
+    """
+
+    def __init__(self, name, program=None, channel=None, seed=1, autostart=True, **params):
+        super().__init__(name, dpid="1", **params)
+        self.taps: list[Intf] = []
+        self.program = program or str(Path(os.environ.get("LAB_BIN", "")) / "labmedium")
+        self.channel = channel or Medium()
+        self.seed, self.autostart = seed, autostart
+        self.process: subprocess.Popen | None = None
+
+    def begin(self, channel: Medium, seed: int, options: Sequence[str] = (), preexec_fn=None):
+        """Let frames flow over CHANNEL; OPTIONS: more for labmedium."""
+        taps = [(f"/proc/{tap.node.pid}/ns/net", tap.name, tap.node.IP()) for tap in self.taps]
+        command = [
+            self.program, *channel.node_options(taps), *channel.options(seed), *options,
+            "--ready-fd", "1",
+        ]  # fmt: skip
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=preexec_fn,
+        )
+        if self.process.stdout.readline().strip() != "ready":
+            raise RuntimeError(f"labmedium did not come up: {self.process.stderr.read().strip()}")
+
+    def end(self) -> None:
+        """Let no more frames flow; RuntimeError with labmedium's complaint if it has one."""
+        self.process.terminate()
+        _, complaint = self.process.communicate()
+        if self.process.returncode:
+            raise RuntimeError(f"labmedium failed: {complaint.strip()}")
+        self.process = None
+
+    def start(self, controllers) -> None:
+        if self.autostart:
+            self.begin(self.channel, self.seed)
+
+    def stop(self, deleteIntfs=True) -> None:
+        if self.process:
+            self.end()
+        super().stop(deleteIntfs)
+
+    def dropped_by_taps(self) -> int:
+        """Return how many packets the stations' devices lost before the medium had them."""
+        count = "cat /sys/class/net/{0}/statistics/tx_dropped"
+        return sum(int(tap.node.cmd(count.format(tap.name))) for tap in self.taps)
+
+
+class WirelessChain(Topo):
+    """NODES stations in a row on one 802.11b channel, each in range of its neighbours only.
+
+    n1 ~~~ n2 ~~~ n3 ~~~ ... ~~~ n9
+
+    SPANS gives each pair of a sender and a receiver the first and the last hop (from 0) between
+    them; without, one pair is at the two ends. MEDIUM: of WirelessMedium.
+    """
+
+    MAX_NODES = 254
+
+    def build(self, nodes: int = 9, spans: Sequence[Sequence[int]] = (), medium=None, **_params):
+        count = int(nodes)
+        self.spans = spans or [(0, count - 2)]
+        channel = self.addSwitch("medium", cls=WirelessMedium, **(medium or {}))
+        for i in range(1, count + 1):
+            station = self.addHost(
+                f"n{i}", cls=Station, ip=f"{self.node_address(i)}/32", mac=self.mac(i),
+                routes=list(self._routes(i, count)),
+            )  # fmt: skip
+            self.addLink(station, channel, cls=WirelessLink, intfName1=f"n{i}-wl0")
+
+    def _routes(self, node: int, count: int) -> Iterator[str]:
+        """Give the routes of NODE: each other node by the neighbour on its side."""
+        for other in range(1, count + 1):
+            if other != node:
+                by = node + (1 if other > node else -1)
+                yield f"{self.node_address(other)} via {self.node_address(by)}"
+
+    @staticmethod
+    def node_address(node: int) -> str:
+        return f"10.9.0.{node}"
+
+    @staticmethod
+    def mac(node: int) -> str:
+        """Return the address that labmedium gives the NODE-th station."""
+        return f"00:00:00:00:00:{node:02x}"
+
+    def place(self, end: str, pair: int) -> int:
+        """Return the node (from 1) at END, src or dst, of PAIR (from 1)."""
+        first, last = self.spans[pair - 1]
+        return first + 1 if end == "src" else last + 2
+
+    def host(self, end: str, pair: int) -> str:
+        return f"n{self.place(end, pair)}"
+
+    def address(self, end: str, pair: int) -> str:
+        return self.node_address(self.place(end, pair))
+
+
+KINDS = {"dumbbell": Dumbbell, "chain": Chain, "wireless-chain": WirelessChain}
 topos = KINDS  # the name that `mn --custom` looks for
 
 
@@ -206,10 +369,21 @@ def finish(net: Mininet, offloads: bool, ecn: bool) -> None:
         for intf in node.intfList():
             if intf.link is None:
                 continue
-            peer = intf.link.intf2 if intf.link.intf1 is intf else intf.link.intf1
             features = " ".join(f"{feature} {switch}" for feature in OFFLOADS)
             commands.append(f"ethtool -K {intf.name} {features}")
-            commands.append(
-                f"ip neigh replace {peer.ip} lladdr {peer.mac} dev {intf.name} nud permanent"
-            )
+            commands += [
+                f"ip neigh replace {ip} lladdr {mac} dev {intf.name} nud permanent"
+                for ip, mac in _neighbours(net, intf)
+            ]
         run(node, *commands)
+
+
+def _neighbours(net: Mininet, intf: Intf) -> Iterator[tuple[str, str]]:
+    """Give the addresses, IP and MAC, that INTF can reach at once."""
+    if isinstance(intf.link, WirelessLink):
+        for link in net.links:
+            if link is not intf.link:
+                yield link.intf1.ip, link.intf1.mac
+        return
+    peer = intf.link.intf2 if intf.link.intf1 is intf else intf.link.intf1
+    yield peer.ip, peer.mac

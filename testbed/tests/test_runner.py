@@ -38,7 +38,7 @@ def test_points_that_are_alike_run_once(tmp_path, monkeypatch):
     tree = tomllib.loads(GOOD)
     tree["axes"] = {"k": {"sets": "modules.jtcp.k_percent", "values": [50, 100]}}
     loaded = scenario.parse("test", tree)
-    sweep = points.expand(loaded, ("jtcp", "reno"), [1], lambda names: "")
+    sweep = points.expand(loaded, ("jtcp", "reno"), [1], lambda names, *_: "")
     assert len(sweep) == 4 and len({point.id for point in sweep}) == 3
     monkeypatch.setattr(runner, "summarize", lambda point, raw: {"of": point.algorithm})
     monkeypatch.setattr(Store, "_sample_file", lambda *_: tmp_path / "any")

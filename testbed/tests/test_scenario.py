@@ -50,7 +50,7 @@ def test_every_scenario_of_the_project_is_good():
     for path in scenario.list_scenarios():
         loaded = scenario.load(path.stem)
         assert loaded.id == path.stem and points.expand(
-            loaded, loaded.run.algorithms, [1], lambda algorithms: ""
+            loaded, loaded.run.algorithms, [1], lambda algorithms, *_: ""
         )
 
 
@@ -217,7 +217,7 @@ def test_a_choice_changes_flows_by_their_place():
     }
     tree["axes"]["mix"] = {"choices": mixes}
     loaded = scenario.parse("test", tree)
-    point = points.expand(loaded, ("jtcp",), [1], lambda names: "")
+    point = points.expand(loaded, ("jtcp",), [1], lambda names, *_: "")
     two, alone = (p.spec["flows"] for p in point if p.axes["loss_pct"] == 0)
     assert [(f["name"], f["kind"], f["algorithm"]) for f in two] == [
         ("tcp1", "tcp", "jtcp"), ("tcp2", "tcp", "jtcp"), ("rival", "rival", "cubic"),
@@ -236,7 +236,7 @@ def test_a_choice_changes_flows_by_their_place():
 
 def expand(**changes):
     loaded = scenario.parse("test", source(**changes))
-    return points.expand(loaded, loaded.run.algorithms, [1, 2], lambda names: "-".join(names))
+    return points.expand(loaded, loaded.run.algorithms, [1, 2], lambda names, *_: "-".join(names))
 
 
 def test_points_are_paired_and_named_by_content():
@@ -256,7 +256,7 @@ def test_flows_get_pairs_of_their_own():
     tree = source(flows__0__count=3)
     tree["flows"].append({"name": "x", "algorithm": "cubic", "start_s": 5, "stop_s": 15})
     loaded = scenario.parse("test", tree)
-    point = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0]
+    point = points.expand(loaded, ("jtcp",), [1], lambda names, *_: "")[0]
     flows = point.spec["flows"]
     assert [f["name"] for f in flows] == ["tcp1", "tcp2", "tcp3", "x"]
     assert [f["pair"] for f in flows] == [1, 2, 3, 4]
@@ -294,7 +294,7 @@ def chain(**flow):
 def test_a_flow_takes_its_part_of_a_chain(flow, span, way, cross):
     loaded = scenario.parse("test", chain(**flow))
     assert loaded.flows[1].way(loaded.topology) == way
-    spec = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0].spec
+    spec = points.expand(loaded, ("jtcp",), [1], lambda names, *_: "")[0].spec
     assert spec["topology"]["spans"] == [(0, 2), span]
     assert [f["cross"] for f in spec["flows"]] == [False, cross]
     assert list(spec["links"]) == ["a", "b", "c", "reverse_c", "reverse_b", "reverse_a"]
@@ -326,7 +326,7 @@ def test_udp_flows_have_a_rate_and_no_algorithm():
     tree["flows"].append({"name": "u", "transport": "udp", "rate_mbps": 0.5, "count": 2})
     tree["axes"]["udp"] = {"sets": "flows.1.rate_mbps", "values": [0, 0.5]}
     loaded = scenario.parse("test", tree)
-    silent, loud = points.expand(loaded, ("jtcp",), [1], lambda names: "-".join(names))[:2]
+    silent, loud = points.expand(loaded, ("jtcp",), [1], lambda names, *_: "-".join(names))[:2]
     assert silent.spec["udp"] == [] and len(silent.spec["topology"]["spans"]) == 1
     assert [f["name"] for f in loud.spec["flows"]] == ["tcp"] and loud.build == "jtcp"
     udp = loud.spec["udp"]
@@ -344,7 +344,7 @@ def test_flows_one_after_the_other_share_a_pair():
     tree = source(flows__0__count=3, flows__0__every_s=4, flows__0__bytes=1000)
     tree["flows"].append({"name": "x", "algorithm": "cubic"})
     loaded = scenario.parse("test", tree)
-    point = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0]
+    point = points.expand(loaded, ("jtcp",), [1], lambda names, *_: "")[0]
     flows = point.spec["flows"]
     assert [f["pair"] for f in flows] == [1, 1, 1, 2]
     assert len(point.spec["topology"]["spans"]) == 2
@@ -363,7 +363,7 @@ def test_events_change_rates_and_the_bound():
     # of the 10 s after the warm-up: 2.5 s at 2, 2.5 s at 1 and 5 s at 4 Mb/s
     assert loaded.run.duration_s == 20
     assert points.bound_mbps(loaded) == pytest.approx(2.75 * 0.99 * 1448 / 1514)
-    point = points.expand(loaded, ("jtcp",), [1], lambda names: "")[0]
+    point = points.expand(loaded, ("jtcp",), [1], lambda names, *_: "")[0]
     assert [event["at_s"] for event in point.spec["events"]] == [12.5, 15]
     lossy = {"at_s": 15, "link": "wireless", "loss_pct": 51}
     loaded = scenario.parse("test", tree | {"events": [lossy]})

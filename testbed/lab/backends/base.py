@@ -132,7 +132,7 @@ class Backend(ABC):
         """Boot once and run POINTS until one fails. Returns how many ended, well or not."""
         batch = {
             "clock": self.clock,
-            "modules": self.modules(),
+            "modules": [*self.modules(), *(["tun"] if points[0].spec["medium"] else [])],
             "modprobe_options": self.modprobe_options,
             "sctp_modprobe": self.sctp_modprobe(points[0].spec["sctp"]),
             "points": [p.spec | {"id": p.id} for p in points],
@@ -180,7 +180,7 @@ class Backend(ABC):
             if out:
                 (guest / "out").rmdir()
                 (guest / "out").symlink_to(out.resolve())
-            modules = " ".join(self.modules())
+            modules = " ".join([*self.modules(), "tun"])
             (guest / "command").write_text(
                 f"modprobe -d /run/lab/modules -a {modules}\ncd {quote(os.getcwd())}\n{command}\n"
             )

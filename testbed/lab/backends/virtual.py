@@ -17,6 +17,7 @@ from lab.points import Point
 GUEST_MEMORY_MB = {"lab": 256, "debug": 768}  # by kernel
 RESULTS_ROOM_MB = 128
 SLOWER_BY = {"lab": 1, "debug": 6}
+WIRELESS_COST = 0.2  # wall seconds a second, whatever the rates
 TIME_START_NS = 1_700_000_000_000_000_000  # what the lab's wall clock says at boot
 
 
@@ -41,6 +42,8 @@ class VirtualBackend(Backend):
         self.guest_room = room_for_memory(self.memory_mb)
 
     def cost_s(self, point: Point) -> float:
+        if point.spec["medium"]:  # a fair part of it goes into processes that wake each other
+            return SLOWER_BY[self.kernel] * (0.5 + point.spec["duration_s"] * WIRELESS_COST)
         rates = [link["rate_mbps"] for link in point.spec["links"].values() if link["rate_mbps"]]
         seconds = 0.1 + point.spec["duration_s"] * (0.0002 + 0.0003 * min(rates))
         return SLOWER_BY[self.kernel] * seconds

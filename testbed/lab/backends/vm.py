@@ -27,6 +27,7 @@ GUEST_MEMORY_MB = 512
 QEMU_MEMORY_MB = GUEST_MEMORY_MB + 256  # a guest's and the emulator's own
 RESULTS_ROOM_MB = 64
 BOOT_COST_S, POINT_COST_S, MBIT_COST_S = 15.0, 2.0, 0.015  # of one core, as measured
+WIRELESS_COST = 1.0  # of a second on a wireless medium, emulated
 REAL_TIME_COST_S = 10.0  # of a point, besides its duration
 KVM_LIMIT_S = 60  # a kernel boots to its initrd in two
 # What time is in the guest: a clock that instructions move is exact, a busy host makes the kernel
@@ -126,6 +127,8 @@ class VmBackend(Backend):
         """What an emulated processor takes goes by packets, whatever the clock says."""
         if self.clock == "real":
             return REAL_TIME_COST_S + point.spec["duration_s"]
+        if point.spec["medium"]:
+            return POINT_COST_S + point.spec["duration_s"] * WIRELESS_COST
         rates = [link["rate_mbps"] for link in point.spec["links"].values() if link["rate_mbps"]]
         return POINT_COST_S + point.spec["duration_s"] * min(rates) * MBIT_COST_S
 

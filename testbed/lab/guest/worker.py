@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import traceback
+from dataclasses import asdict
 from pathlib import Path
 
 from mininet.log import setLogLevel
@@ -26,6 +27,7 @@ from lab import topologies
 from lab.algorithms import ALGORITHMS, STOCK_SCTP
 from lab.guest.kernel_log import KernelLog
 from lab.links import Link, change_link, set_link
+from lab.medium import Medium
 
 OUT = Path(os.environ["LAB_OUT"])
 TEMPORARY = Path(os.environ["TMPDIR"])
@@ -34,6 +36,7 @@ TRACING = Path("/sys/kernel/tracing")
 SCTP_TIMESTAMPS = Path("/proc/sys/net/sctp/timestamp_chunk")
 SCTP_TIMESTAMP_TYPE = 190  # of those that no one else uses
 SEED_FILE = Path("/sys/module/random/parameters/lab_seed")
+MEDIUM = {"program": str(BIN / "labmedium"), "autostart": False}
 CLONE_NEWNET = 0x40000000
 TIMER_ABSTIME = 1
 
@@ -53,6 +56,7 @@ WARM_UP_S = 0.5
 # Who goes first when several wake at the same instant must not hang on the fair scheduler's
 # memory of what ran before: real-time priorities decide it.
 WORKER_PRIORITY, FLOW_PRIORITY, SINK_PRIORITY, PROBE_PRIORITY, TAP_PRIORITY = 1, 10, 20, 30, 40
+MEDIUM_PRIORITY = 5  # it takes what all of them sent in an instant at once
 
 
 class NetworkNamespaceOf:
@@ -143,13 +147,18 @@ class Lab:
         self.clock = clock
         self.sctp = sctp
         kind = topologies.KINDS[topology["kind"]]
-        self.address = kind.address
         self.hops = topology["hops"]
-        self.devices = topologies.devices(self.hops, topology["homes"])
+        self.wireless = kind is topologies.WirelessChain
         self.entry = topology["hops"][topology["spans"][0][0]]  # of the first pair of hosts
-        shape = {key: topology[key] for key in ("hops", "spans", "homes")}
-        topo = kind(**shape)
-        self.net = Mininet(topo=topo, controller=None)
+        if self.wireless:
+            self.devices = {}
+            shape = {key: topology[key] for key in ("nodes", "spans")} | {"medium": MEDIUM}
+        else:
+            self.devices = topologies.devices(topology["hops"], topology["homes"])
+            shape = {key: topology[key] for key in ("hops", "spans", "homes")}
+        self.topo = kind(**shape)
+        self.net = Mininet(topo=self.topo, controller=None)
+        self.medium = self.net["medium"] if self.wireless else None
         self.net.start()
         topologies.finish(self.net, topology["offloads"], topology["ecn"])
         self.parameters = Parameters()
@@ -167,7 +176,8 @@ class Lab:
             "duration_s": WARM_UP_S,
             "sample_ms": 100,
             # without a rate, virtual time would stand still while data flows
-            "links": {self.entry: {"rate_mbps": 10.0, "queue_pkts": 100}},
+            "links": {self.entry: {"rate_mbps": 10.0, "queue_pkts": 100}} if self.devices else {},
+            "medium": asdict(Medium()) | {"seed": 1} if self.medium else None,
             "flows": flows,
             "udp": [],
             "events": [],
@@ -194,8 +204,12 @@ class Lab:
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         processes = 1 + 2 * len(point["flows"] + point["udp"]) + len(point["taps"])
         start_s = start_time(self.clock, now_s, processes)
+        if self.medium:
+            self.start_medium(point, start_s, out)
         streams = [flow for flow in point["flows"] if flow["transport"] != "tfrc"]
-        receivers = {(*receiver(flow), flow["transport"]): None for flow in streams}
+        receivers = {
+            (self.topo.host(*receiver(flow)), flow["transport"]): None for flow in streams
+        }
         sinks = [self.start_sink(*where) for where in receivers]
         sinks += [
             self.start_tfrc_sink(i, flow, point["links"], out)
@@ -222,6 +236,8 @@ class Lab:
         self.play(point, start_s)
         errors = [_finish(process) for process in others]
         time.sleep(SETTLE_S)
+        if self.medium:
+            self.stop_medium()
         self.set_links({})  # a goodbye of the sinks that got lost would return in the next point
         for process in (*sinks, *taps):
             process.terminate()
@@ -242,7 +258,7 @@ class Lab:
                 timed = ALGORITHMS[flow["algorithm"]].times_packets
                 hosts[host] = hosts.get(host, False) or timed
         for (end, pair), timed in hosts.items():
-            with NetworkNamespaceOf(self.net[f"{end}{pair}"].pid):
+            with NetworkNamespaceOf(self.node_of((end, pair)).pid):
                 if SCTP_TIMESTAMPS.exists():
                     SCTP_TIMESTAMPS.write_text(str(SCTP_TIMESTAMP_TYPE * timed))
 
@@ -257,18 +273,39 @@ class Lab:
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
                 change_link(dev, Link(**values))
 
-    def start_sink(self, end: str, pair: int, transport: str):
+    def start_medium(self, point: dict, start_s: float, out: Path) -> None:
+        """Let the medium's time begin with the point's, so that every boot has the same one."""
+        values = dict(point["medium"])
+        seed = values.pop("seed")
+        options = [
+            "--start-at-s", f"{start_s:.9f}", "--duration-s", str(point["duration_s"]),
+            "--sample-ms", str(point["sample_ms"]), "--counters", str(out / "medium.csv"),
+            "--summary", str(out / "medium.json"),
+        ]  # fmt: skip
+        self.medium.begin(Medium(**values), seed, options, lambda: set_priority(MEDIUM_PRIORITY))
+        self.dropped_before = self.medium.dropped_by_taps()
+
+    def stop_medium(self) -> None:
+        dropped = self.medium.dropped_by_taps() - self.dropped_before
+        self.medium.end()
+        if dropped:
+            raise RuntimeError(f"{dropped} packets were lost before the medium had them")
+
+    def node_of(self, host: tuple[str, int]):
+        """Return the Mininet node at an end of a pair."""
+        return self.net[self.topo.host(*host)]
+
+    def start_sink(self, name: str, transport: str):
         command = [str(BIN / "labflow"), "sink", "--transport", transport,
                    "--port", str(SINK_PORT)]  # fmt: skip
-        return self._start_and_wait(self.net[f"{end}{pair}"], command, SINK_PRIORITY)
+        return self._start_and_wait(self.net[name], command, SINK_PRIORITY)
 
     def start_tfrc_sink(self, index: int, flow: dict, links: dict, out: Path):
-        end, pair = receiver(flow)
         command = [str(BIN / "tfrc-recv"), "-4", "--discard", "--quiet",
                    "--json", str(out / f"tfrc-recv-{index}.json"),
                    "--oracle", self.behind_queues(flow, links), "--ready-fd", "1",
                    str(TFRC_PORT + index)]  # fmt: skip
-        return self._start_and_wait(self.net[f"{end}{pair}"], command, SINK_PRIORITY)
+        return self._start_and_wait(self.node_of(receiver(flow)), command, SINK_PRIORITY)
 
     def behind_queues(self, flow: dict, links: dict) -> str:
         """Return where packets of FLOW come in that got past all queues on its way, as tfrc-recv
@@ -285,8 +322,7 @@ class Lab:
     def start_udp_sink(self, index: int, flow: dict, out: Path):
         command = [str(BIN / "labflow"), "sink", "--transport", "udp", "--port", str(SINK_PORT),
                    "--json", str(out / f"udp-sink-{index}.json")]  # fmt: skip
-        node = self.net["{}{}".format(*receiver(flow))]
-        return self._start_and_wait(node, command, SINK_PRIORITY)
+        return self._start_and_wait(self.node_of(receiver(flow)), command, SINK_PRIORITY)
 
     def start_tap(self, hop: str, out: Path):
         """Record what enters a hop and what leaves it; see lab.truth."""
@@ -314,7 +350,7 @@ class Lab:
         for i, flow in enumerate(point["flows"]):
             if flow["transport"] == "tfrc":
                 continue  # it samples itself
-            pid = self.net["{}{}".format(*sender(flow))].pid
+            pid = self.node_of(sender(flow)).pid
             option = "--sctp-sock" if flow["transport"] == "sctp" else "--sock"
             command += [option, f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
         may_lose = {event["link"] for event in point["events"] if "loss_pct" in event["changes"]}
@@ -345,8 +381,8 @@ class Lab:
         for key, option in (("bytes", "--bytes"), ("mss_bytes", "--payload-bytes")):
             if flow.get(key):
                 command += [option, str(flow[key])]
-        command += [self.address(*receiver(flow)), str(TFRC_PORT + index)]
-        return self.net["{}{}".format(*sender(flow))].popen(
+        command += [self.topo.address(*receiver(flow)), str(TFRC_PORT + index)]
+        return self.node_of(sender(flow)).popen(
             command, text=True, preexec_fn=lambda: set_priority(FLOW_PRIORITY)
         )
 
@@ -367,7 +403,7 @@ class Lab:
 
     def _start_sender(self, flow: dict, start_s: float, report: Path, options: list[str]):
         command = [
-            str(BIN / "labflow"), "send", "--connect", self.address(*receiver(flow)),
+            str(BIN / "labflow"), "send", "--connect", self.topo.address(*receiver(flow)),
             "--port", str(SINK_PORT), "--name", flow["name"], *options,
             "--start-at-s", f"{start_s + flow['start_s']:.9f}", "--json", str(report),
         ]  # fmt: skip
@@ -375,7 +411,7 @@ class Lab:
                             ("mss_bytes", "--mss")):  # fmt: skip
             if flow.get(key):
                 command += [option, str(flow[key])]
-        return self.net["{}{}".format(*sender(flow))].popen(
+        return self.node_of(sender(flow)).popen(
             command, text=True, preexec_fn=lambda: set_priority(FLOW_PRIORITY)
         )
 

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Wireless chains in the lab: the real stack over the medium, repeatable, and as ns-3 has it."""
+
+import json
+import os
+import threading
+import tomllib
+from pathlib import Path
+
+import pytest
+from test_lab import raw_bytes
+from test_medium import BASIC, mediumsim, simulate
+
+from lab import points, scenario
+from lab.errors import BadInput, LabError
+from lab.medium import CW_MIN, SLOT_US, frame_us
+from lab.metrics import summarize
+
+__all__ = ["mediumsim"]  # a fixture
+
+SCENARIO = """
+title = "A wireless chain"
+[topology]
+kind = "wireless-chain"
+nodes = {nodes}
+offloads = false
+[medium]
+{medium}
+[[flows]]
+name = "tcp"
+mss_bytes = 1012
+{flow}
+[run]
+algorithms = ["reno"]
+duration_s = {duration_s}
+warmup_s = 2
+"""
+
+
+def parsed(nodes=3, medium="", flow="", duration_s=12):
+    text = SCENARIO.format(nodes=nodes, medium=medium, flow=flow, duration_s=duration_s)
+    return scenario.parse("wireless", tomllib.loads(text))
+
+
+@pytest.fixture(scope="session")
+def expand(backend):
+    """Make points of a wireless scenario."""
+
+    def expand(at, seeds=(1,)):
+        try:
+            return points.expand(at, ("reno",), list(seeds), backend.build.key)
+        except LabError as error:
+            pytest.skip(f"ns-3 cannot be installed here: {error}")
+
+    return expand
+
+
+def run(backend, point):
+    """Run one point; return its line of results."""
+    results = []
+
+    def on_outcome(outcome):
+        assert not outcome.error, f"{outcome.error}\n{outcome.log}"
+        results.append(summarize(point, outcome.raw))
+
+    backend.run_batch([point], min(os.sched_getaffinity(0)), on_outcome, threading.Event())
+    return results[0]
+
+
+def test_same_seed_same_bytes(backend, expand):
+    """In whatever order points run in a boot, and whatever ran before."""
+    batch = expand(parsed(), seeds=(1, 2))
+    together = raw_bytes(backend, batch)
+    alone = raw_bytes(backend, batch[1:])
+    assert together[batch[1].id] == alone[batch[1].id]
+    assert together[batch[0].id]["medium.csv"] != together[batch[1].id]["medium.csv"]
+
+
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_udp_goes_as_in_pure_ns3(backend, expand, mediumsim, nodes):
+    """The same load over the same medium, with the kernel's stack and with ns-3's: what the loop
+    and the TAP devices add is within 3 %."""
+    udp = 'bytes = 1\n[[flows]]\nname = "udp"\ntransport = "udp"\nmss_bytes = 1000\nrate_mbps = 3'
+    (point,) = expand(parsed(nodes=nodes, flow=udp, duration_s=42))
+    (flow,) = run(backend, point)["udp"]
+    lab_kbps = flow["received_pkts"] * 8 / 42
+    places = [(250 * i, 0) for i in range(nodes)]
+    pure = simulate(mediumsim, BASIC, places, [], udp=[(1, nodes)], seconds=40)
+    assert lab_kbps == pytest.approx(pure["udp_bytes"][0] * 8e-3 / 40, rel=0.03)
+
+
+def test_results_tell_where_packets_went(backend, expand):
+    """Losses of a flow that nothing else loses are those that the nodes counted."""
+    (point,) = expand(parsed(nodes=2, medium="queue_pkts = 10"))
+    result = run(backend, point)
+    assert result["own_queue_drops"] > 0
+    assert result["queue_drops"] == result["retry_drops"] == 0
+    assert result["own_queue_drops"] == pytest.approx(result["retransmits"], abs=10)
+    assert result["drops_per_s"] == pytest.approx(result["own_queue_drops"] / 12, rel=1e-4)
+    busy = [node["busy_pct"] for node in result["nodes"]]
+    assert all(80 < share < 100 for share in busy)
+    assert result["busy_pct_max"] == max(busy)
+    assert result["goodput_mbps"] < result["bound_mbps"]
+    assert result["medium_run"]["late_max_us"] < 2  # the medium lags, frames do not
+    assert result["medium_run"]["early_frames"] == 0
+
+
+def test_a_person_writes_a_chain(backend, expand, tmp_path):
+    """WirelessChain(3) in a Mininet script; a node asks the medium for its own counters."""
+    expand(parsed())  # builds the medium
+    script = Path(__file__).with_name("guest_wireless.py")
+    command = f"PYTHONPATH=/run/lab/project/testbed python3 {script}"
+    assert backend.run_command(command, min(os.sched_getaffinity(0)), tmp_path) == 0
+    found = json.loads((tmp_path / "wireless.json").read_text())
+    assert len(found["rtts_ms"]) == 20
+    # 1000 bytes over four hops in all: the frame's time, at most acknowledgement and backoff
+    least_ms = frame_us(1000 + 36, 2) / 1e3
+    most_ms = (BASIC.exchange_us(1000) + CW_MIN * SLOT_US) / 1e3
+    assert all(4 * least_ms < ms < 4 * most_ms for ms in found["rtts_ms"])
+    names = ("busy", "transmit", "receive", "sense", "nav", "data_sent")
+    for before, after in zip(found["before"], found["after"], strict=True):
+        assert after["version"] == 1
+        assert 20 * 4 * least_ms * 1e6 < after["time_ns"] - before["time_ns"] < 10e9
+        grown = dict(zip(names, map(int.__sub__, after["values"], before["values"]), strict=False))
+        assert grown["busy"] == sum(grown[name] for name in names[1:5])
+        assert grown["busy"] > 0.95 * 20 * 4 * least_ms * 1e6  # all three hear it all
+    # the ends sent 20 packets each, the middle 40; a collision may repeat some
+    sent = [after["values"][5] for after in found["after"]]
+    assert [20 <= sent[0] < 25, 40 <= sent[1] < 50, 20 <= sent[2] < 25] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"medium": "rate_mbps = 11"}, "802.11 DSSS has 1 and 2"),
+        ({"medium": "carrier_sense_m = 100"}, "medium.carrier_sense_m = 100: 300 to"),
+        ({"medium": "circle_radius_m = 10"}, "both circle_radius_m and circle_period_s"),
+        ({"medium": "retries = 3"}, "key in medium"),
+        ({"nodes": 1}, "topology.nodes = 1"),
+        ({"flow": 'last_hop = "hop9"'}, "hop in last_hop"),
+        ({"duration_s": "12\ntruth = true"}, "run.truth: not on a wireless-chain"),
+        ({"flow": "[links.hop1]\nrate_mbps = 1"}, "has a [medium] instead"),
+    ],
+)
+def test_bad_input_is_one_clear_line(changes, complaint):
+    with pytest.raises(BadInput) as refused:
+        parsed(**changes)
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_flows_may_end_anywhere():
+    at = parsed(nodes=9, flow='first_hop = "hop1"\nlast_hop = "hop4"')
+    assert at.flows[0].span(at.topology) == (0, 3)
+    assert not at.flows[0].is_cross(at.topology)
