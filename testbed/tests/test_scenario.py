@@ -388,7 +388,7 @@ def test_second_homes_have_hops_of_their_own():
     tree.pop("axes")
     tree["links"]["reverse_second_wireless"] = {"delay_ms": 7}
     loaded = scenario.parse("test", tree)
-    (point,) = points.expand(loaded, ("rfc9260",), [1], lambda names: "")
+    (point,) = points.expand(loaded, ("rfc9260",), [1], lambda names, *_: "")
     assert list(point.spec["links"]) == [
         "bottleneck", "wireless", "reverse_wireless", "reverse_bottleneck",
         "second_bottleneck", "second_wireless", "reverse_second_wireless",
