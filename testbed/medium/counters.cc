@@ -23,6 +23,7 @@ namespace
 constexpr uint16_t ETHERTYPE_IPV4 = 0x0800;
 constexpr size_t IPV4_BYTES = 20, IPV4_SOURCE = 12;
 constexpr uint32_t CTS_BYTES = 14;
+constexpr uint64_t SLOT_NS = 20000;
 
 uint64_t now_ns()
 {
@@ -141,6 +142,7 @@ void NodeCounters::NotifyTxStart(Time duration, double)
 void NodeCounters::on_arrival(Time duration)
 {
 	account();
+	last_arrival_ns = now_ns();
 	sense_until_ns = std::max(sense_until_ns, end_ns(duration));
 }
 
@@ -194,6 +196,13 @@ void NodeCounters::on_rts_failed(Mac48Address)
 void NodeCounters::on_data_failed(Mac48Address)
 {
 	counts.ack_missed++;
+}
+
+uint64_t NodeCounters::held_back_until_ns() const
+{
+	if (now_ns() < last_arrival_ns + SLOT_NS)
+		return transmit_until_ns;
+	return std::max(transmit_until_ns, sense_until_ns);
 }
 
 void NodeCounters::packet_refused(const Packet &packet, uint16_t ethertype)

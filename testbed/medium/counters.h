@@ -60,6 +60,10 @@ public:
 		counts.received++;
 	}
 
+	/** Return until when the node cannot start a data frame, for all that is known: it transmits, or
+	 * senses what others do, unless that began so recently that it may have decided before. */
+	uint64_t held_back_until_ns() const;
+
 	/** The interface queue had no room for PACKET, of ETHERTYPE. */
 	void packet_refused(const ns3::Packet &packet, uint16_t ethertype);
 
@@ -108,6 +112,7 @@ private:
 	uint64_t accounted_ns = 0; // the times in counts cover [0, this)
 	uint64_t transmit_until_ns = 0;
 	uint64_t sense_until_ns = 0;
+	uint64_t last_arrival_ns = 0;
 	bool receiving = false;
 	uint64_t nav_end_ns = 0;
 	uint64_t nav_check_ns = 0; // a NAV set by an RTS ends here if nothing is heard by then

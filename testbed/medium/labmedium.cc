@@ -88,6 +88,7 @@ private:
 	int poll_fd;
 	sigset_t signals_while_waiting;
 	int64_t start_ns;
+	int64_t now_ns = 0; // by the medium's clock, when it last looked
 	int64_t late_max_ns = 0; // the most by which a kernel got a frame too late
 	uint64_t wakeups = 0;
 	uint64_t early_frames = 0; // sent before the medium's time began: lost
@@ -124,6 +125,7 @@ LiveMedium::LiveMedium(const Options &given)
 	}
 	simulator->run_until(0); // stations come up
 	start_ns = options.start_ns < 0 ? monotonic_ns() : options.start_ns;
+	now_ns = monotonic_ns() - start_ns;
 }
 
 /* Signals end the wait and are otherwise held back, so that none is missed. */
@@ -166,7 +168,7 @@ void LiveMedium::wait(int64_t until_ns)
 	int64_t left_ns = 3600 * SECOND_NS;
 
 	if (until_ns < std::numeric_limits<int64_t>::max())
-		left_ns = std::clamp<int64_t>(start_ns + until_ns - monotonic_ns(), 0, left_ns);
+		left_ns = std::clamp<int64_t>(until_ns - now_ns, 0, left_ns);
 	timespec timeout = { left_ns / SECOND_NS, left_ns % SECOND_NS };
 	int count = epoll_pwait2(poll_fd, ready, MOST, &timeout, &signals_while_waiting);
 	if (count < 0 && errno != EINTR)
@@ -181,15 +183,16 @@ void LiveMedium::wait(int64_t until_ns)
 
 void LiveMedium::catch_up()
 {
-	simulator->run_until(monotonic_ns() - start_ns);
+	now_ns = monotonic_ns() - start_ns;
+	simulator->run_until(now_ns);
 }
 
 void LiveMedium::read_tap(size_t node)
 {
 	uint8_t frame[FRAME_ROOM_BYTES];
-	size_t length;
 
-	while ((length = taps[node].read(frame, sizeof(frame))) > 0)
+	// one, as there is seldom more: the next wait returns at once if there is
+	if (size_t length = taps[node].read(frame, sizeof(frame)))
 		on_frame(node, frame, length);
 	if (taps[node].is_gone())
 		epoll_ctl(poll_fd, EPOLL_CTL_DEL, taps[node].descriptor(), nullptr);
@@ -206,7 +209,7 @@ void LiveMedium::on_frame(size_t node, const uint8_t *frame, size_t length)
 		answer_survey(node, frame);
 		return;
 	}
-	if (monotonic_ns() < start_ns) {
+	if (now_ns < 0) {
 		early_frames++;
 		return;
 	}
@@ -231,8 +234,7 @@ void LiveMedium::on_received(size_t to, const ns3::Packet &payload, uint16_t eth
 	uint32_t length = payload.CopyData(frame + ETHERNET_HEADER_BYTES,
 					   sizeof(frame) - ETHERNET_HEADER_BYTES);
 	taps[to].write(frame, ETHERNET_HEADER_BYTES + length);
-	int64_t due_ns = start_ns + ns3::Simulator::Now().GetNanoSeconds();
-	late_max_ns = std::max(late_max_ns, monotonic_ns() - due_ns);
+	late_max_ns = std::max(late_max_ns, now_ns - ns3::Simulator::Now().GetNanoSeconds());
 }
 
 /* The node's counters at this instant, in network byte order: version (u16), how many (u16), the

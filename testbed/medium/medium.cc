@@ -77,6 +77,7 @@ constexpr double TRANSMIT_DBM = 20;
  * thresholds alone decide. */
 constexpr double DECODABLE_DBM = -60;
 constexpr double MARGIN_DB = 0.01; // a node exactly at a range is within it
+constexpr uint32_t DATA_OVERHEAD_BYTES = 24 + 8 + 4; // MAC and LLC headers, FCS
 constexpr int64_t NEVER_NS = std::numeric_limits<int64_t>::max();
 constexpr int64_t STREAMS_PER_NODE = 100; // ns-3's random variables of a device, at most
 
@@ -221,6 +222,7 @@ Medium::Medium(const MediumConfig &c, Receiver r) : receiver(std::move(r)), queu
 			},
 			0, device);
 	}
+	airtimes.resize(devices.size());
 	fastest.SetMode(WifiMode(dsss_mode(std::max(c.rate_mbps, c.control_rate_mbps), "rate")));
 	fastest.SetPreambleType(WIFI_PREAMBLE_LONG);
 }
@@ -243,6 +245,10 @@ void Medium::send(size_t from, Ptr<Packet> payload, uint16_t ethertype, Mac48Add
 		node_counters[from]->packet_refused(*payload, ethertype);
 		return;
 	}
+	next_airtime_ns(from); // forget what has left
+	Time airtime = WifiPhy::CalculateTxDuration(payload->GetSize() + DATA_OVERHEAD_BYTES, fastest,
+						    WIFI_PHY_BAND_2_4GHZ);
+	airtimes[from].push_back(airtime.GetNanoSeconds());
 	device->Send(payload, destination, ethertype);
 }
 
@@ -262,32 +268,35 @@ void Medium::on_transmit(size_t from, WifiConstPsduMap psdus, WifiTxVector vecto
 	}
 }
 
-/* Of the frames that wait, or are on the air for all that is known here; INT64_MAX if none does. */
-int64_t Medium::shortest_waiting_ns() const
+/* How long the shortest frame takes that node NODE may send next; INT64_MAX if it has none. The first
+ * in the queue may have been received, but its acknowledgement not yet: then it is the second. */
+int64_t Medium::next_airtime_ns(size_t node)
 {
-	int64_t shortest = NEVER_NS;
+	auto &waiting = airtimes[node];
+	size_t queued = devices[node]->GetMac()->GetTxopQueue(AC_BE_NQOS)->GetNPackets();
 
-	for (const auto &device : devices) {
-		auto head = device->GetMac()->GetTxopQueue(AC_BE_NQOS)->Peek(0);
-
-		if (!head)
-			continue;
-		Time airtime = WifiPhy::CalculateTxDuration(head->GetSize(), fastest,
-							    WIFI_PHY_BAND_2_4GHZ);
-		shortest = std::min(shortest, airtime.GetNanoSeconds());
-	}
-	return shortest;
+	while (waiting.size() > queued)
+		waiting.pop_front();
+	if (waiting.empty())
+		return NEVER_NS;
+	return waiting.size() == 1 ? waiting[0] : std::min(waiting[0], waiting[1]);
 }
 
 int64_t Medium::next_delivery_ns(int64_t next_event_ns)
 {
 	while (!deliveries.empty() && deliveries.top() <= Simulator::Now().GetNanoSeconds())
 		deliveries.pop();
-	int64_t airtime_ns = shortest_waiting_ns();
-	int64_t bound_ns = NEVER_NS;
-	if (next_event_ns != NEVER_NS && airtime_ns != NEVER_NS)
-		bound_ns = next_event_ns + airtime_ns;
-	return deliveries.empty() ? bound_ns : std::min(bound_ns, deliveries.top());
+	int64_t bound_ns = deliveries.empty() ? NEVER_NS : deliveries.top();
+	if (next_event_ns == NEVER_NS)
+		return bound_ns;
+	for (size_t node = 0; node < devices.size(); node++) {
+		int64_t airtime_ns = next_airtime_ns(node);
+		auto held_ns = static_cast<int64_t>(node_counters[node]->held_back_until_ns());
+
+		if (airtime_ns != NEVER_NS)
+			bound_ns = std::min(bound_ns, std::max(next_event_ns, held_ns) + airtime_ns);
+	}
+	return bound_ns;
 }
 
 CounterNumbers Medium::counters(size_t node)

@@ -13,6 +13,7 @@
 #include <ns3/wifi-net-device.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <queue>
@@ -62,8 +63,8 @@ public:
 		  ns3::Mac48Address destination);
 
 	/** Return before when no frame can be received, if none is queued meanwhile and the next
-	 * event is due at NEXT_EVENT_NS: the end of the first data frame on the air, or of the
-	 * shortest one waiting, if this event started it. INT64_MAX: nothing is on its way. */
+	 * event is due at NEXT_EVENT_NS: the end of the first data frame on the air, or of one that
+	 * waits, if it started then or as soon as its node senses nothing. INT64_MAX: none is there. */
 	int64_t next_delivery_ns(int64_t next_event_ns);
 
 	CounterNumbers counters(size_t node);
@@ -82,7 +83,7 @@ public:
 	static ns3::Mac48Address address(size_t node);
 
 private:
-	int64_t shortest_waiting_ns() const;
+	int64_t next_airtime_ns(size_t node);
 	void on_transmit(size_t from, ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector);
 
 	Receiver receiver;
@@ -91,6 +92,7 @@ private:
 	std::vector<ns3::Ptr<ns3::MobilityModel>> places;
 	std::vector<std::unique_ptr<NodeCounters>> node_counters;
 	ns3::Ptr<ns3::PropagationDelayModel> delay;
+	std::vector<std::deque<int64_t>> airtimes; // of the frames in each node's queue, at least
 	ns3::WifiTxVector fastest; // that any frame can have
 	// when data frames on the air end where they are addressed to, the first on top
 	std::priority_queue<int64_t, std::vector<int64_t>, std::greater<int64_t> > deliveries;

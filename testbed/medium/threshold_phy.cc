@@ -84,6 +84,17 @@ void ThresholdDsssPhy::StartReceivePreamble(Ptr<const WifiPpdu> ppdu,
 	DsssPhy::StartReceivePreamble(ppdu, powers, duration);
 }
 
+/* When a PHY header begins ns-3 (3.37) says that the medium is busy until it ends, and that word is
+ * its last: what else is on the air, and the rest of the frame if the header is not decoded, would not
+ * be sensed. So say until when all that is on the air lasts. */
+void ThresholdDsssPhy::NotifyCcaBusy(const Ptr<const WifiPpdu> ppdu, Time duration,
+				     WifiChannelListType channel)
+{
+	for (const Arrival &arrival : arrivals)
+		duration = std::max(duration, arrival.end - Simulator::Now());
+	DsssPhy::NotifyCcaBusy(ppdu, duration, channel);
+}
+
 PhyEntity::PhyFieldRxStatus ThresholdDsssPhy::DoEndReceiveField(WifiPpduField field,
 								Ptr<Event> event)
 {

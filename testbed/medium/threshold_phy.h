@@ -48,6 +48,8 @@ private:
 	void StartReceivePreamble(ns3::Ptr<const ns3::WifiPpdu> ppdu,
 				  ns3::RxPowerWattPerChannelBand &powers,
 				  ns3::Time duration) override;
+	void NotifyCcaBusy(const ns3::Ptr<const ns3::WifiPpdu> ppdu, ns3::Time duration,
+			   ns3::WifiChannelListType channel) override;
 	PhyFieldRxStatus DoEndReceiveField(ns3::WifiPpduField field,
 					   ns3::Ptr<ns3::Event> event) override;
 	ns3::Time DoStartReceivePayload(ns3::Ptr<ns3::Event> event) override;

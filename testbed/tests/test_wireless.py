@@ -82,8 +82,8 @@ def test_udp_goes_as_in_pure_ns3(backend, expand, mediumsim, nodes):
     and the TAP devices add is within 3 %."""
     udp = 'bytes = 1\n[[flows]]\nname = "udp"\ntransport = "udp"\nmss_bytes = 1000\nrate_mbps = 3'
     (point,) = expand(parsed(nodes=nodes, flow=udp, duration_s=42))
-    (flow,) = run(backend, point)["udp"]
-    lab_kbps = flow["received_pkts"] * 8 / 42
+    # what arrived until the end; the queues' content came later
+    lab_kbps = run(backend, point)["nodes"][-1]["received"] * 8 / 42
     places = [(250 * i, 0) for i in range(nodes)]
     pure = simulate(mediumsim, BASIC, places, [], udp=[(1, nodes)], seconds=40)
     assert lab_kbps == pytest.approx(pure["udp_bytes"][0] * 8e-3 / 40, rel=0.03)

@@ -5,7 +5,7 @@
  * measures with real stacks against its UDP.
  *
  *   mediumsim [--saturate FROM,TO,BYTES] ... [--udp FROM,TO,BYTES,MBPS] ...
- *             --seconds S [labmedium's options]
+ *             --seconds S [--lag] [labmedium's options]
  *
  * --saturate: FROM always has a packet of BYTES (from the IP header on) for TO, one
  * hop away. --udp: datagrams of BYTES payload go at MBPS over a chain, where nodes
@@ -56,6 +56,7 @@ struct Load {
 struct Command {
 	std::vector<Load> saturated, udp;
 	double seconds = 10;
+	bool lags = false;
 	std::vector<char *> medium; // options that are labmedium's
 };
 
@@ -82,6 +83,11 @@ Command parse_command(int argc, char **argv)
 	command.medium.push_back(argv[0]);
 	for (int i = 1; i < argc; i++) {
 		std::string option = argv[i];
+
+		if (option == "--lag") {
+			command.lags = true;
+			continue;
+		}
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
 
 		if (option == "--saturate")
@@ -97,6 +103,38 @@ Command parse_command(int argc, char **argv)
 		i++;
 	}
 	return command;
+}
+
+/* Run as labmedium does when no node sends any more: from one instant at which a frame could be
+ * received to the next, with long and short frames in the queues. Print how many instants there
+ * were, and by how much frames had been received before the one waited for: never, or they would
+ * be late. */
+void lag(const Command &command, const MediumConfig &config, LabSimulator &simulator)
+{
+	constexpr int QUEUED = 40;
+	constexpr uint32_t SHORT_BYTES = 60;
+	int64_t waited_for_ns = 0, late_max_ns = 0;
+	int64_t end_ns = static_cast<int64_t>(command.seconds * 1e9);
+	uint64_t wakeups = 0, received = 0;
+	Medium medium(config, [&](size_t, const Packet &, uint16_t, Mac48Address, Mac48Address) {
+		late_max_ns = std::max(late_max_ns,
+				       waited_for_ns - Simulator::Now().GetNanoSeconds());
+		received++;
+	});
+
+	simulator.run_until(0);
+	for (const Load &load : command.saturated) {
+		for (int i = 0; i < QUEUED; i++)
+			medium.send(load.from, Create<Packet>(i % 3 ? load.bytes : SHORT_BYTES),
+				    ETHERTYPE_IPV4, Medium::address(load.to));
+	}
+	simulator.run_until(0);
+	while ((waited_for_ns = medium.next_delivery_ns(simulator.next_event_ns())) < end_ns) {
+		simulator.run_until(waited_for_ns);
+		wakeups++;
+	}
+	std::printf("{\"wakeups\": %lu, \"received\": %lu, \"late_max_ns\": %ld}\n", wakeups, received,
+		    late_max_ns);
 }
 
 /* Keep something in the queue; far more often than a packet takes to leave. */
@@ -193,6 +231,10 @@ void simulate(Command &command)
 {
 	auto simulator = LabSimulator::install();
 	Options options = parse_options(static_cast<int>(command.medium.size()), command.medium.data());
+	if (command.lags) {
+		lag(command, options.medium, *simulator);
+		return;
+	}
 	Medium medium(options.medium, [](size_t, const Packet &, uint16_t, Mac48Address, Mac48Address) {});
 	std::vector<Ptr<PacketSink>> sinks;
 	std::vector<uint64_t> bytes;
