@@ -168,7 +168,9 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
             if flow.transport not in ("", ALGORITHMS[chosen].transport):
                 raise BadInput(f"flow {flow.name}: {chosen} is no algorithm of {flow.transport}")
             if at.medium and ALGORITHMS[chosen].transport == "tfrc":
-                raise BadInput(f"flow {flow.name}: {chosen} needs routers, a wireless chain has none")
+                raise BadInput(
+                    f"flow {flow.name}: {chosen} needs routers, a wireless chain has none"
+                )
             of_algorithm = {
                 "kind": flow.name,
                 "under_test": flow.under_test,

@@ -207,9 +207,7 @@ class Lab:
         if self.medium:
             self.start_medium(point, start_s, out)
         streams = [flow for flow in point["flows"] if flow["transport"] != "tfrc"]
-        receivers = {
-            (self.topo.host(*receiver(flow)), flow["transport"]): None for flow in streams
-        }
+        receivers = {(self.topo.host(*receiver(flow)), flow["transport"]): None for flow in streams}
         sinks = [self.start_sink(*where) for where in receivers]
         sinks += [
             self.start_tfrc_sink(i, flow, point["links"], out)
