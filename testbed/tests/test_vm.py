@@ -119,7 +119,7 @@ def test_what_depends_on_the_kernel_is_said(on_kernel):
         point.id
         for point in points.expand(
             scenario.load("jsctp-primary", {"run.duration_s": str(DURATION_S), "loss_pct": "1"}),
-            OURS, [1], lambda _: "another kernel",
+            OURS, [1], lambda *_: "another kernel",
         )
     )  # fmt: skip
 
@@ -201,7 +201,7 @@ class SctpHere(base.Backend):
 def test_a_kernel_without_patched_sctp_is_refused(algorithm, source):
     """Algorithms that need it are refused in one line before anything boots; others are not."""
     sweep = points.expand(
-        scenario.load("jsctp-primary"), (algorithm,), [1], lambda _, *_: "a kernel"
+        scenario.load("jsctp-primary"), (algorithm,), [1], lambda *_: "a kernel"
     )
     backend = SctpHere(source)
     if source or algorithm in ("sctp", "reno"):
