@@ -200,9 +200,7 @@ class SctpHere(base.Backend):
 @pytest.mark.parametrize("source", [Path("/usr/src/linux"), None])
 def test_a_kernel_without_patched_sctp_is_refused(algorithm, source):
     """Algorithms that need it are refused in one line before anything boots; others are not."""
-    sweep = points.expand(
-        scenario.load("jsctp-primary"), (algorithm,), [1], lambda *_: "a kernel"
-    )
+    sweep = points.expand(scenario.load("jsctp-primary"), (algorithm,), [1], lambda *_: "a kernel")
     backend = SctpHere(source)
     if source or algorithm in ("sctp", "reno"):
         backend.check(sweep)
