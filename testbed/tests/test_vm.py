@@ -26,8 +26,8 @@ from lab.backends import base, vm
 from lab.errors import BadInput, LabError
 
 KERNELS = os.environ.get("VM_KERNELS", "newest").split()
-OURS = tuple(name for name, a in ALGORITHMS.items() if a.ours)
-MODULES = {a.module for a in ALGORITHMS.values() if a.ours} | {"sctp_diag"}
+OURS = tuple(name for name, a in ALGORITHMS.items() if a.ours and a.module)
+MODULES = {ALGORITHMS[name].module for name in OURS} | {"sctp_diag"}
 DURATION_S = 20
 
 

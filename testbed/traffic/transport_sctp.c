@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <linux/sctp.h> /* needs the line above */
 
@@ -153,6 +154,15 @@ static void read_algorithm(int fd, char name[ALGORITHM_NAME_MAX])
 		strcpy(name, "sctp");
 }
 
+/* The kernel tells a round trip in jiffies; its coarse clocks step once in one. */
+static uint32_t jiffies_to_us(uint32_t jiffies)
+{
+	struct timespec step = { 0 };
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &step);
+	return jiffies * (uint32_t)(step.tv_nsec / 1000);
+}
+
 static int sctp_info(struct flow *flow, struct flow_info *info)
 {
 	struct sctp_status status = { 0 };
@@ -182,7 +192,7 @@ static int sctp_info(struct flow *flow, struct flow_info *info)
 	info->data_segs_out = (uint32_t)(stats.sas_oodchunks + stats.sas_rtxchunks);
 	info->retransmits = (uint32_t)stats.sas_rtxchunks;
 	info->mss_bytes = (uint32_t)payload;
-	info->srtt_us = status.sstat_primary.spinfo_srtt * 1000;
+	info->srtt_us = jiffies_to_us(status.sstat_primary.spinfo_srtt);
 	info->cwnd_pkts = status.sstat_primary.spinfo_cwnd / (uint32_t)payload;
 	info->delivered_pkts = (uint32_t)(acked / payload);
 	return 0;
