@@ -10,15 +10,11 @@ packet to the next. Both ends have two addresses, all on the one device.
 """
 
 import contextlib
-import fcntl
-import heapq
 import hmac
-import itertools
 import os
 import select
 import socket
 import struct
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -33,10 +29,10 @@ from sctp_net import (
     addresses,
 )
 
-from labtest.guest import abort, leave_namespace, return_to_namespace, run_cmd, write_file
+from labtest.guest import abort, write_file
+from labtest.wire import TunWire, clock_us
 
 HERE, PEER = ("10.1.0.1", "10.2.0.1"), ("10.1.0.2", "10.2.0.2")
-TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x1, 0x1000
 IPPROTO_SCTP = 132
 MTU_BYTES, HEADERS_BYTES, DATA_HEADER_BYTES, SACK_BYTES = 1500, 32, 16, 16
 PAYLOAD_BYTES = 1440  # of the largest message that leaves room for a TIMESTAMP chunk
@@ -56,10 +52,6 @@ OF_NOBODY = 0x01
 IPV4_ADDRESS, STATE_COOKIE, SUPPORTED_EXTENSIONS, ECN_CAPABLE = 5, 7, 0x8008, 0x8000
 RANDOM, CHUNK_LIST, HMAC_ALGORITHM = 0x8002, 0x8003, 0x8004
 ADD_ADDRESS, DELETE_ADDRESS, SET_PRIMARY = 0xC001, 0xC002, 0xC004
-
-
-def clock_us() -> int:
-    return time.monotonic_ns() // 1000
 
 
 # --- what packets are made of ---------------------------------------------------
@@ -199,27 +191,20 @@ class Link:
         return self.idle_us + self.delay_us
 
 
-class Wire:
+class Wire(TunWire):
     """A network namespace whose only way out is the tun device that this process holds.
 
     SYSCTLS are those of net.sctp.
     """
 
     def __init__(self, link: Link | None = None, **sysctls):
+        super().__init__()
         self.link = link or Link()
         self.sysctls = {"timestamp_chunk": TIMESTAMP} | sysctls
-        self.events: list[tuple[int, int, Callable[[], None]]] = []
-        self.order = itertools.count()
         self.peers: dict[int, Peer] = {}
-        self.now_us = clock_us()
 
     def __enter__(self):
-        self.home = leave_namespace()
-        self.tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-        fcntl.ioctl(self.tun, TUNSETIFF, struct.pack("16sH22x", b"wire", IFF_TUN | IFF_NO_PI))
-        run_cmd("ip", "-batch", "-", input=(
-            f"link set lo up\naddr add {HERE[0]}/24 dev wire\naddr add {HERE[1]}/24 dev wire\n"
-            "link set wire up txqueuelen 10000\n"))  # fmt: skip
+        self.open(HERE)
         for name, value in self.sysctls.items():
             self.sysctl(name, value)
         return self
@@ -227,45 +212,25 @@ class Wire:
     def __exit__(self, *_exc):
         for peer in self.peers.values():
             peer.close()
-        os.close(self.tun)
-        return_to_namespace(self.home)
+        self.close()
 
     @staticmethod
     def sysctl(name: str, value) -> None:
         write_file(f"/proc/sys/net/sctp/{name}", value)
 
-    def at(self, when_us: int, action: Callable[[], None]) -> None:
-        heapq.heappush(self.events, (when_us, next(self.order), action))
-
     def step(self, until_us: int) -> bool:
-        """Let one thing happen; false if nothing is left before UNTIL_US."""
-        if self.events and self.events[0][0] <= self.now_us:
-            heapq.heappop(self.events)[2]()
+        if self.act() or self.read():
             return True
-        if self.read():
-            return True
-        next_us = min(until_us, self.events[0][0]) if self.events else until_us
-        if next_us <= self.now_us:
+        idle_s = self.idle_s(until_us)
+        if not idle_s:
             return False
         hungry = [peer.sock for peer in self.peers.values() if peer.bulk]
-        wait_s = (next_us - self.now_us) / 1e6
-        _, writable, _ = select.select([self.tun], hungry, [], wait_s)
+        _, writable, _ = select.select([self.tun], hungry, [], idle_s)
         self.now_us = clock_us()
         for peer in self.peers.values():
             if peer.sock in writable:
                 peer.fill()
         return True
-
-    def run(self, duration_s: float) -> None:
-        until_us = self.now_us + round(duration_s * 1e6)
-        while self.step(until_us):
-            pass
-
-    def wait(self, wanted: Callable[[], bool], limit_s: float = 10.0) -> None:
-        until_us = self.now_us + round(limit_s * 1e6)
-        while not wanted():
-            if not self.step(until_us):
-                raise AssertionError(f"not within {limit_s} s")
 
     def read(self) -> bool:
         """Take one packet that the kernel sent; false if there is none."""

@@ -10,24 +10,22 @@ to the tun device, so the state of the socket can be compared from one ACK to th
 
 import contextlib
 import fcntl
-import heapq
-import itertools
 import os
 import select
 import socket
 import struct
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import guest_net as net
 
-from labtest.guest import leave_namespace, return_to_namespace, run_cmd, write_file
+from labtest.guest import write_file
+from labtest.wire import TunWire, clock_us
 
 HERE_IP, PEER_IP = "10.1.0.1", "10.1.0.2"
-TUNSETIFF, TUNSETOFFLOAD = 0x400454CA, 0x400454D0
-IFF_TUN, IFF_NO_PI, IFF_VNET_HDR = 0x1, 0x1000, 0x4000
+TUNSETOFFLOAD = 0x400454D0
+IFF_VNET_HDR = 0x4000
 OFFLOAD_CHECKSUM, OFFLOAD_TSO4, OFFLOAD_TSO_ECN = 0x1, 0x2, 0x8
 VNET_HEADER_BYTES = 10
 SO_SNDBUFFORCE = 32
@@ -39,10 +37,6 @@ MTU_BYTES = 1500
 MSS_BYTES = 1460
 SEND_BUFFER_BYTES = 1 << 20
 SACK_BLOCKS = 3  # what fits beside a time stamp
-
-
-def clock_us() -> int:
-    return time.monotonic_ns() // 1000
 
 
 @dataclass
@@ -118,31 +112,23 @@ class Link:
         return 2 * self.delay_us / self.service_us() + 1
 
 
-class Wire:
+class Wire(TunWire):
     """A network namespace whose only way out is the tun device that this process holds."""
 
     def __init__(self, link: Link | None = None, offload: bool = False, **sysctls):
+        super().__init__()
         self.link = link or Link()
         self.offload = offload
         self.sysctls = {"tcp_no_metrics_save": 1} | sysctls
-        self.events: list[tuple[int, int, Callable[[], None]]] = []
-        self.order = itertools.count()
         self.flows: dict[int, Peer] = {}
         self.largest_pkts = 0
         self.header = bytes(VNET_HEADER_BYTES) if offload else b""
-        self.now_us = clock_us()
         self.heard = False  # the sender may have sent
 
     def __enter__(self):
-        self.home = leave_namespace()
-        kind = IFF_TUN | IFF_NO_PI | (IFF_VNET_HDR if self.offload else 0)
-        self.tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-        fcntl.ioctl(self.tun, TUNSETIFF, struct.pack("16sH22x", b"wire", kind))
+        self.open([HERE_IP], IFF_VNET_HDR if self.offload else 0)
         if self.offload:
             fcntl.ioctl(self.tun, TUNSETOFFLOAD, OFFLOAD_CHECKSUM | OFFLOAD_TSO4 | OFFLOAD_TSO_ECN)
-        run_cmd("ip", "-batch", "-", input=(
-            f"link set lo up\naddr add {HERE_IP}/24 dev wire\n"
-            "link set wire up txqueuelen 10000\n"))  # fmt: skip
         for key, value in self.sysctls.items():
             write_file(f"/proc/sys/net/ipv4/{key}", value)
         return self
@@ -150,13 +136,9 @@ class Wire:
     def __exit__(self, *_exc):
         for flow in self.flows.values():
             flow.close()
-        os.close(self.tun)
-        return_to_namespace(self.home)
+        self.close()
 
     # --- the event loop ---
-
-    def at(self, when_us: int, action: Callable[[], None]) -> None:
-        heapq.heappush(self.events, (when_us, next(self.order), action))
 
     def step(self, until_us: int) -> bool:
         """Let one thing happen; false if nothing is left before UNTIL_US.
@@ -164,35 +146,22 @@ class Wire:
         System calls are what costs here: the clock moves in select() only, and the sender sends
         only when it was given something or has waited.
         """
-        if self.events and self.events[0][0] <= self.now_us:
-            heapq.heappop(self.events)[2]()
+        if self.act():
             return True
         if self.heard:
             self.heard = self._read()
             return True
-        next_us = min(until_us, self.events[0][0]) if self.events else until_us
-        if next_us <= self.now_us:
+        idle_s = self.idle_s(until_us)
+        if not idle_s:
             return False
         hungry = [flow.sock for flow in self.flows.values() if flow.bulk and not flow.closed]
-        wait_s = (next_us - self.now_us) / 1e6
-        readable, writable, _ = select.select([self.tun], hungry, [], wait_s)
+        readable, writable, _ = select.select([self.tun], hungry, [], idle_s)
         self.now_us = clock_us()
         self.heard = bool(readable or writable)
         for flow in self.flows.values():
             if flow.sock in writable:
                 flow.fill()
         return True
-
-    def run(self, duration_s: float) -> None:
-        until_us = self.now_us + round(duration_s * 1e6)
-        while self.step(until_us):
-            pass
-
-    def wait(self, wanted: Callable[[], bool], limit_s: float = 10.0) -> None:
-        until_us = self.now_us + round(limit_s * 1e6)
-        while not wanted():
-            if not self.step(until_us):
-                raise AssertionError(f"not within {limit_s} s")
 
     # --- what passes ---
 
