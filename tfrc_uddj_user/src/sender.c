@@ -147,8 +147,7 @@ void tfrc_sender_free(struct tfrc_sender *s)
 	free(s);
 }
 
-/* --- the rate
- * ----------------------------------------------------------------- */
+/* --- the rate ------------------------------------------------------------ */
 
 static double least_rate(const struct tfrc_sender *s)
 {
@@ -283,8 +282,7 @@ static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received,
 	rate_set(s, smaller(s->rate, ceiling));
 }
 
-/* --- sending
- * -------------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------- */
 
 /* 4.5: X_inst; slower while the queue is longer than it has been. */
 static double sending_rate(const struct tfrc_sender *s)
@@ -392,8 +390,7 @@ int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now,
 	return 0;
 }
 
-/* --- feedback
- * ------------------------------------------------------------------- */
+/* --- feedback ------------------------------------------------------------ */
 
 static void take_rtt(struct tfrc_sender *s, tfrc_time now,
 		     const struct wire_feedback *fb)
@@ -559,8 +556,7 @@ int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now,
 	return 0;
 }
 
-/* --- silence
- * -------------------------------------------------------------------- */
+/* --- silence ------------------------------------------------------------- */
 
 /* "Update_Limits", 4.4 */
 static void update_limits(struct tfrc_sender *s, tfrc_time now, double limit)

@@ -101,8 +101,7 @@ static struct event pop(struct world *w)
 	return first;
 }
 
-/* --- the path
- * --------------------------------------------------------------------- */
+/* --- the path ------------------------------------------------------------ */
 
 static uint64_t seq_of(const uint8_t *packet)
 {
@@ -208,8 +207,7 @@ static void cross(struct world *w, unsigned int i)
 	push(w, (struct event){.at = next, .kind = CROSS, .flow = i});
 }
 
-/* --- the ends
- * ---------------------------------------------------------------------- */
+/* --- the ends ------------------------------------------------------------ */
 
 static tfrc_time receiver_clock(const struct sim_flow *flow, tfrc_time now)
 {

@@ -2,7 +2,6 @@
 #include "common.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -67,12 +66,26 @@ void bad_options(const char *format, ...)
 	exit(EXIT_BAD_OPTIONS);
 }
 
-void bad_getopt(int code, char **argv)
+static _Noreturn void bad_getopt(int code, char **argv)
 {
 	if (code == ':')
 		bad_options("%s needs a value; see --help", argv[optind - 1]);
 	bad_options("unknown or ambiguous option '%s'; see --help",
 		    argv[optind - 1]);
+}
+
+int next_option(int argc, char **argv, const struct option *options, int help,
+		const char *usage)
+{
+	int code = getopt_long(argc, argv, ":46", options, NULL);
+
+	if (code == ':' || code == '?')
+		bad_getopt(code, argv);
+	if (code == help) {
+		fputs(usage, stdout);
+		exit(EXIT_DONE);
+	}
+	return code;
 }
 
 /* A decimal number that is not negative; END is behind it. */

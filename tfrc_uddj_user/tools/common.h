@@ -6,6 +6,7 @@
 
 #include "clock.h"
 
+#include <getopt.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,8 +26,12 @@ _Noreturn void fail(const char *format, ...)
 _Noreturn void bad_options(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 
-/* What getopt_long() returned as ':' or '?'. */
-_Noreturn void bad_getopt(int code, char **argv);
+/*
+ * The next option, -1 after the last, as getopt_long(). --help, whose code is
+ * HELP, prints USAGE and exits with 0; what is no option exits with 2.
+ */
+int next_option(int argc, char **argv, const struct option *options, int help,
+		const char *usage);
 
 /* Values of options; each exits with 2 and says what it takes if TEXT is not
  * valid. */

@@ -155,16 +155,9 @@ static void read_options(struct options *o, int argc, char **argv)
 {
 	int code;
 
-	while ((code = getopt_long(argc, argv, ":46", long_options, NULL)) !=
-	       -1) {
-		if (code == ':' || code == '?')
-			bad_getopt(code, argv);
-		if (code == OPT_HELP) {
-			fputs(usage, stdout);
-			exit(EXIT_DONE);
-		}
+	while ((code = next_option(argc, argv, long_options, OPT_HELP,
+				   usage)) != -1)
 		take_option(o, code);
-	}
 	if (argc - optind != 1)
 		bad_options("give a port; see --help");
 	o->port = argv[optind];
@@ -199,8 +192,7 @@ static int open_socket(const struct options *o)
 	return fd;
 }
 
-/* --- output
- * ----------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------- */
 
 static double mbps(uint64_t bytes, tfrc_time in)
 {
@@ -275,8 +267,7 @@ static void write_json(struct run *run)
 	fflush(run->json);
 }
 
-/* --- connections
- * -------------------------------------------------------------------- */
+/* --- connections --------------------------------------------------------- */
 
 static void connection_report(struct run *run)
 {
@@ -474,8 +465,7 @@ static void receive(struct run *run)
 		fflush(run->output);
 }
 
-/* --- the loop
- * --------------------------------------------------------------------- */
+/* --- the loop ------------------------------------------------------------ */
 
 static tfrc_time wake_at(const struct run *run)
 {

@@ -272,16 +272,9 @@ static void read_options(struct options *o, int argc, char **argv)
 {
 	int code;
 
-	while ((code = getopt_long(argc, argv, ":46", long_options, NULL)) !=
-	       -1) {
-		if (code == ':' || code == '?')
-			bad_getopt(code, argv);
-		if (code == OPT_HELP) {
-			fputs(usage, stdout);
-			exit(EXIT_DONE);
-		}
+	while ((code = next_option(argc, argv, long_options, OPT_HELP,
+				   usage)) != -1)
 		take_option(o, code);
-	}
 	if (argc - optind != 2)
 		bad_options("give a host and a port; see --help");
 	o->host = argv[optind];
@@ -292,8 +285,7 @@ static void read_options(struct options *o, int argc, char **argv)
 			 "is interrupted");
 }
 
-/* --- the socket
- * ----------------------------------------------------------------- */
+/* --- the socket ---------------------------------------------------------- */
 
 static int bind_port(int fd, int family, uint16_t port)
 {
@@ -344,8 +336,7 @@ static uint16_t local_port(int fd)
 		       : ntohs(address.sin6_port);
 }
 
-/* --- output
- * --------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------- */
 
 static double mbps(double bytes, tfrc_time in)
 {
@@ -498,8 +489,7 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 	fputs("}\n", out);
 }
 
-/* --- sending
- * ---------------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------- */
 
 /* Lay out one packet; its length, or 0 if none is due. */
 static size_t make_packet(struct run *run, tfrc_time now, uint8_t *packet)
@@ -597,8 +587,7 @@ static void receive(struct run *run)
 	} while (count == 16);
 }
 
-/* --- the loop
- * --------------------------------------------------------------------- */
+/* --- the loop ------------------------------------------------------------ */
 
 static tfrc_time earlier(tfrc_time a, tfrc_time b)
 {
