@@ -23,7 +23,8 @@ class Medium:
     rate_mbps: float = 2.0  # of data frames
     control_rate_mbps: float = 1.0  # of RTS and broadcast frames
     rts_threshold_bytes: int = RTS_OFF_BYTES  # longer frames (headers counted) use RTS/CTS
-    short_retry_limit: int = 7  # attempts without RTS, and of an RTS
+    short_retry_limit: int = 7  # attempts of a frame without RTS
+    rts_retry_limit: int = 7  # attempts of an RTS
     long_retry_limit: int = 4  # attempts after RTS
     queue_pkts: int = 50  # each node's interface queue
     spacing_m: float = 250.0  # between neighbours of the chain
@@ -41,6 +42,7 @@ class Medium:
             "--control-rate-mbps": self.control_rate_mbps,
             "--rts-threshold-bytes": self.rts_threshold_bytes,
             "--short-retry-limit": self.short_retry_limit,
+            "--rts-retry-limit": self.rts_retry_limit,
             "--long-retry-limit": self.long_retry_limit,
             "--queue-pkts": self.queue_pkts,
             "--range-m": self.range_m,

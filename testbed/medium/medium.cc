@@ -106,7 +106,8 @@ void check(const MediumConfig &c)
 	require(c.loss_exponent >= 2 && c.loss_exponent <= 6, "loss exponent: 2 to 6");
 	// below, ns-3's DSSS formula would lose frames that the threshold lets pass
 	require(c.capture_db >= 6 && c.capture_db <= 30, "capture threshold: 6 to 30 dB");
-	require(c.short_retry_limit >= 1 && c.long_retry_limit >= 1, "retry limits: 1 at least");
+	require(c.short_retry_limit >= 1 && c.rts_retry_limit >= 1 && c.long_retry_limit >= 1,
+		"retry limits: 1 at least");
 	require(c.queue_pkts >= 1, "queue: 1 packet at least");
 	for (const Station &station : c.stations) {
 		const Place &place = station.place;
@@ -159,6 +160,7 @@ void set_defaults(const MediumConfig &c)
 			   UintegerValue(c.rts_threshold_bytes));
 	Config::SetDefault("ns3::WifiRemoteStationManager::MaxSsrc",
 			   UintegerValue(c.short_retry_limit));
+	Config::SetDefault("RtsLimitManager::RtsAttempts", UintegerValue(c.rts_retry_limit));
 	Config::SetDefault("ns3::WifiRemoteStationManager::MaxSlrc",
 			   UintegerValue(c.long_retry_limit));
 	Config::SetDefault("ns3::WifiMacQueue::MaxSize", QueueSizeValue(QueueSize(queue)));
@@ -176,7 +178,7 @@ Medium::Medium(const MediumConfig &c, Receiver r) : receiver(std::move(r)), queu
 	set_defaults(c);
 	WifiHelper wifi;
 	wifi.SetStandard(WIFI_STANDARD_80211b);
-	wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager", "DataMode", StringValue(data),
+	wifi.SetRemoteStationManager("RtsLimitManager", "DataMode", StringValue(data),
 				     "ControlMode", StringValue(control), "NonUnicastMode",
 				     StringValue(control));
 	ThresholdPhyHelper phy;

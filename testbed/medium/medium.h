@@ -36,7 +36,8 @@ struct MediumConfig {
 	double rate_mbps = 2; // of data frames: 1 or 2
 	double control_rate_mbps = 1; // of RTS and broadcast frames; answers go by the basic rates
 	uint32_t rts_threshold_bytes = 65535; // longer frames (MAC header and FCS counted) use RTS
-	uint32_t short_retry_limit = 7; // attempts of an RTS, and of a frame that uses none
+	uint32_t short_retry_limit = 7; // attempts of a frame that uses no RTS
+	uint32_t rts_retry_limit = 7; // attempts of an RTS
 	uint32_t long_retry_limit = 4; // attempts of a frame after RTS
 	uint32_t queue_pkts = 50; // the interface queue, drop-tail
 	double range_m = 300; // a frame can be decoded up to here, if nothing interferes

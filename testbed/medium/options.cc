@@ -29,7 +29,8 @@ const char usage[] =
 	"  --rate-mbps 1|2           of data frames (2)\n"
 	"  --control-rate-mbps 1|2   of RTS and broadcast frames (1)\n"
 	"  --rts-threshold-bytes N   longer frames use RTS (65535: none)\n"
-	"  --short-retry-limit N     attempts without RTS, and of an RTS (7)\n"
+	"  --short-retry-limit N     attempts without RTS (7)\n"
+	"  --rts-retry-limit N       attempts of an RTS (7)\n"
 	"  --long-retry-limit N      attempts after RTS (4)\n"
 	"  --queue-pkts N            the interface queue (50)\n"
 	"  --range-m M               how far frames are decoded (300)\n"
@@ -117,9 +118,9 @@ void add_circle(Options &options, const std::string &text)
 }
 
 enum Key {
-	NODE = 1, CIRCLE, RATE, CONTROL_RATE, RTS_THRESHOLD, SHORT_RETRY, LONG_RETRY, QUEUE, RANGE,
-	CARRIER_SENSE, EXPONENT, CAPTURE, SEED, START, DURATION, SAMPLE, COUNTERS_FILE, SUMMARY,
-	READY_FD, HELP,
+	NODE = 1, CIRCLE, RATE, CONTROL_RATE, RTS_THRESHOLD, SHORT_RETRY, RTS_RETRY, LONG_RETRY,
+	QUEUE, RANGE, CARRIER_SENSE, EXPONENT, CAPTURE, SEED, START, DURATION, SAMPLE, COUNTERS_FILE,
+	SUMMARY, READY_FD, HELP,
 };
 
 const option long_options[] = {
@@ -129,6 +130,7 @@ const option long_options[] = {
 	{ "control-rate-mbps", required_argument, nullptr, CONTROL_RATE },
 	{ "rts-threshold-bytes", required_argument, nullptr, RTS_THRESHOLD },
 	{ "short-retry-limit", required_argument, nullptr, SHORT_RETRY },
+	{ "rts-retry-limit", required_argument, nullptr, RTS_RETRY },
 	{ "long-retry-limit", required_argument, nullptr, LONG_RETRY },
 	{ "queue-pkts", required_argument, nullptr, QUEUE },
 	{ "range-m", required_argument, nullptr, RANGE },
@@ -157,6 +159,7 @@ void set(Options &options, int key, const std::string &name, const std::string &
 	case CONTROL_RATE: medium.control_rate_mbps = number(text, name); break;
 	case RTS_THRESHOLD: medium.rts_threshold_bytes = count(text, name); break;
 	case SHORT_RETRY: medium.short_retry_limit = count(text, name); break;
+	case RTS_RETRY: medium.rts_retry_limit = count(text, name); break;
 	case LONG_RETRY: medium.long_retry_limit = count(text, name); break;
 	case QUEUE: medium.queue_pkts = count(text, name); break;
 	case RANGE: medium.range_m = number(text, name); break;

@@ -55,6 +55,12 @@ def goodput_kbps(result, node):
     return result["nodes"][node - 1]["delivered"] * PAYLOAD_BYTES * 8e-3 / result["seconds"]
 
 
+def given_up_share(result):
+    """Return which share of the packets that left the nodes' queues was given up."""
+    lost, arrived = (sum(n[key] for n in result["nodes"]) for key in ("retry_drops", "delivered"))
+    return lost / (lost + arrived)
+
+
 def bianchi_kbps(medium, stations):
     """Bianchi (2000) with the finite retries of Wu et al. (2002): the goodput of all stations."""
     attempts = (
@@ -149,6 +155,19 @@ def test_capture_is_by_the_ratio(mediumsim):
     assert share[10] > 1.5 * share[14]
 
 
+@pytest.mark.parametrize(
+    ("medium", "sent", "attempts"),
+    [(Medium(short_retry_limit=3), "data_sent", 3),
+     (Medium(rts_threshold_bytes=0, rts_retry_limit=5), "rts_sent", 5)],
+    ids=["basic", "rts"],
+)  # fmt: skip
+def test_a_packet_is_given_up_at_its_limit(mediumsim, medium, sent, attempts):
+    """Nobody is there to answer."""
+    node = simulate(mediumsim, medium, [(0, 0), (1000, 0)], [(1, 2)])["nodes"][0]
+    assert node["retry_drops"] > 100
+    assert 0 <= node[sent] - attempts * node["retry_drops"] < attempts
+
+
 HIDDEN = [(0, 0), (250, 0), (500, 0)]  # 1 and 3 send to 2
 OUT_OF_SIGHT = {"carrier_sense_m": 300}  # what is not heard is not sensed
 
@@ -162,8 +181,8 @@ def test_hidden_nodes_collide_and_rts_cures_it(mediumsim):
     totals = [goodput_kbps(r, 1) + goodput_kbps(r, 3) for r in (seen, hidden, cured)]
     assert totals[1] < 0.6 * totals[0]
     assert totals[2] > 1.5 * totals[1]
-    lost = [sum(n["retry_drops"] for n in r["nodes"]) for r in (seen, hidden, cured)]
-    assert lost[1] > 10 * max(lost[0], lost[2], 1)
+    lost = [given_up_share(r) for r in (seen, hidden, cured)]
+    assert lost[1] > 10 * max(lost[0], lost[2])
 
 
 def test_exposed_nodes_share_what_each_could_have(mediumsim):
