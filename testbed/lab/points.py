@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from lab import scenario as scenarios
-from lab.algorithms import ALGORITHMS, sctp_variant
+from lab.algorithms import ALGORITHMS, STOCK_SCTP, sctp_variant
 from lab.errors import BadInput
 from lab.links import Link
 from lab.scenario import UNDER_TEST, AxisValue, Scenario
@@ -178,11 +178,15 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 "transport": ALGORITHMS[chosen].transport,
             }
             flows.append(common | of_algorithm)
+    variant = sctp_variant({flow["algorithm"] for flow in flows})
+    if variant == "stock" and at.sctp.is_patched:
+        raise BadInput(f"sctp: only rwnd_bytes can be set for {STOCK_SCTP}, the unpatched module")
     traced = {"tcp_verdict": at.run.truth} | dict.fromkeys(RATIO_EVENTS, at.run.jitter_ratio)
     return {
         "topology": asdict(at.topology) | {"spans": spans},
         "medium": asdict(at.medium) | {"seed": _short_seed(seed)} if at.medium else None,
-        "sctp": sctp_variant({flow["algorithm"] for flow in flows}),
+        "sctp": variant,
+        "sctp_settings": asdict(at.sctp) if variant else {},
         "links": links,
         "flows": flows,
         "udp": udp,

@@ -25,8 +25,9 @@ WIRELESS = "wireless-chain"  # its hops are named after its nodes: hop1 is from 
 KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None, WIRELESS: None}
 MAX_HOPS = 20
 SECOND = "second_"  # of the names of the hops between second homes, as lab.topologies has it
-OPEN_SECTIONS = ("links", "modules", "medium")  # --set may add to them what the file does not name
-CHOICE_SECTIONS = {"topology", "medium", "links", "flows", "events", "modules"}
+# --set may add to them what the file does not name
+OPEN_SECTIONS = ("links", "modules", "medium", "sctp")
+CHOICE_SECTIONS = {"topology", "medium", "links", "sctp", "flows", "events", "modules"}
 SECTION_KINDS = {"flows": list, "events": list, "claims": list}  # the others are tables
 KIND_NAMES = {str: "a text", list: "[[tables]]", dict: "a table"}
 MAX_FLOWS = 100
@@ -95,6 +96,7 @@ class Topology:
     hops: tuple[str, ...] = ()  # those that data takes, in order
     homes: int = 1  # of each host; between the second ones there is a way of its own
     nodes: int = 0  # of a wireless chain
+    mtu_bytes: int = 1500  # of every interface
     offloads: bool = True
     ecn: bool = False
 
@@ -117,6 +119,20 @@ class Topology:
     def _ways(self) -> list[tuple[str, ...]]:
         prefixes = ("", SECOND)[: self.homes]
         return [tuple(prefix + hop for hop in self.hops) for prefix in prefixes]
+
+
+@dataclass(frozen=True)
+class Sctp:
+    """What every host's SCTP is set to (docs/sctp.md). All but the window is of the patched one."""
+
+    rwnd_bytes: int = 0  # the receivers' window; 0: labflow's, which limits nothing
+    miss_indications: int = 3
+    idle_retransmit: int = 0
+
+    @property
+    def is_patched(self) -> bool:
+        """Say whether an unpatched kernel cannot be set to this."""
+        return replace(self, rwnd_bytes=0) != Sctp()
 
 
 @dataclass(frozen=True)
@@ -265,6 +281,7 @@ class Scenario:
     medium: Medium | None  # of a wireless chain
     links: dict[str, Link]
     modules: dict[str, dict[str, int]]  # algorithm -> module parameter -> value
+    sctp: Sctp
     flows: tuple[Flow, ...]
     events: tuple[Event, ...]
     run: Run
@@ -416,7 +433,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
     """Check a parsed scenario file and return it typed."""
     source = copy.deepcopy(source)
     sections = {"title", "paper", "description", "run"}
-    sections |= {"topology", "medium", "links", "flows", "events", "modules", "axes", "claims"}
+    sections |= CHOICE_SECTIONS | {"axes", "claims"}
     for key in source:
         if key not in sections:
             raise unknown(f"section in {scenario_id}", key, sections)
@@ -437,6 +454,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
         medium=_medium(source.get("medium"), topology),
         links=_links(source.get("links", {}), topology),
         modules=_modules(source.get("modules", {})),
+        sctp=_sctp(source.get("sctp", {})),
         flows=_flows(source["flows"]),
         events=_events(source.get("events", [])),
         run=_build(Run, source["run"], "run"),
@@ -454,6 +472,8 @@ def _topology(table: dict) -> Topology:
         raise unknown("topology", topology.kind, KINDS)
     if not 1 <= topology.homes <= MAX_HOMES:
         raise BadInput(f"topology.homes = {topology.homes}: 1 or {MAX_HOMES}")
+    if not 544 <= topology.mtu_bytes <= 9000:
+        raise BadInput(f"topology.mtu_bytes = {topology.mtu_bytes}: 544 to 9000")
     if topology.is_wireless:
         return _wireless(topology)
     if topology.nodes:
@@ -495,9 +515,10 @@ def _medium(table: dict | None, topology: Topology) -> Medium | None:
             raise BadInput(f"medium.{key} = {getattr(medium, key):g}: 802.11 DSSS has 1 and 2")
     limits = {
         "rts_threshold_bytes": (0, RTS_OFF_BYTES), "short_retry_limit": (1, 255),
-        "long_retry_limit": (1, 255), "queue_pkts": (1, 10_000), "spacing_m": (1, 10_000),
-        "range_m": (2, 100_000), "carrier_sense_m": (medium.range_m, 100_000),
-        "loss_exponent": (2, 6), "capture_db": (6, 30), "circle_radius_m": (0, 10_000),
+        "rts_retry_limit": (1, 255), "long_retry_limit": (1, 255), "queue_pkts": (1, 10_000),
+        "spacing_m": (1, 10_000), "range_m": (2, 100_000),
+        "carrier_sense_m": (medium.range_m, 100_000), "loss_exponent": (2, 6),
+        "capture_db": (6, 30), "circle_radius_m": (0, 10_000),
         "circle_period_s": (0, 100_000),
     }  # fmt: skip
     for key, (least, most) in limits.items():
@@ -576,6 +597,17 @@ def _check_loss_and_delay(where: str, link: Link) -> None:
             f"{where}: jitter_ms and retry_pct need rate_mbps on the same hop, or netem would"
             " change the order of packets"
         )
+
+
+def _sctp(table: dict) -> Sctp:
+    sctp = _build(Sctp, table, "sctp")
+    limits = {
+        "rwnd_bytes": (1500, 1 << 30), "miss_indications": (3, 255), "idle_retransmit": (0, 1)
+    }  # fmt: skip
+    for key, (least, most) in limits.items():
+        if key in table and not least <= getattr(sctp, key) <= most:
+            raise BadInput(f"sctp.{key} = {getattr(sctp, key)}: {least} to {most}")
+    return sctp
 
 
 def _modules(tables: dict) -> dict[str, dict[str, int]]:
@@ -679,8 +711,8 @@ def _axis(name: str, table: Any) -> Axis:
     for choice, piece in axis.choices.items():
         if not isinstance(piece, dict) or not piece.keys() <= CHOICE_SECTIONS:
             raise BadInput(
-                f"axes.{name}.choices.{choice}: a choice is tables of topology, links, flows,"
-                " events and modules"
+                f"axes.{name}.choices.{choice}: a choice is tables of topology, medium, links,"
+                " sctp, flows, events and modules"
             )
     return replace(axis, values=axis.values or tuple(axis.choices))
 
@@ -731,6 +763,8 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
             " figures are of the whole way"
         )
     way = flow.way(scenario.topology)
+    if scenario.topology.mtu_bytes != Topology.mtu_bytes and not flow.mss_bytes:
+        raise BadInput(f"flow {flow.name}: with topology.mtu_bytes it needs its mss_bytes")
     if scenario.medium or flow.is_udp:
         return
     if not any(scenario.links.get(hop, Link()).rate_mbps for hop in way):

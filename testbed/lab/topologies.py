@@ -358,8 +358,8 @@ KINDS = {"dumbbell": Dumbbell, "chain": Chain, "wireless-chain": WirelessChain}
 topos = KINDS  # the name that `mn --custom` looks for
 
 
-def finish(net: Mininet, offloads: bool, ecn: bool) -> None:
-    """Complete a started network: offloads, ECN, and every neighbour known for good.
+def finish(net: Mininet, offloads: bool, ecn: bool, mtu_bytes: int = 1500) -> None:
+    """Complete a started network: offloads, ECN, MTU, and every neighbour known for good.
 
     Address resolution in mid-run would be packets that no scenario asked for, lost like any.
     """
@@ -371,6 +371,7 @@ def finish(net: Mininet, offloads: bool, ecn: bool) -> None:
                 continue
             features = " ".join(f"{feature} {switch}" for feature in OFFLOADS)
             commands.append(f"ethtool -K {intf.name} {features}")
+            commands.append(f"ip link set {intf.name} mtu {mtu_bytes}")
             commands += [
                 f"ip neigh replace {ip} lladdr {mac} dev {intf.name} nud permanent"
                 for ip, mac in _neighbours(net, intf)

@@ -97,6 +97,11 @@ def test_every_scenario_of_the_project_is_good():
         ({"axes__loss_pct__sets": "run.seeds"}, "cannot be swept"),
         ({"modules": {"jtcp": {"m": math.nan}}}, "finite"),
         ({"modules": {"jtcp": 5}}, "must be a table"),
+        ({"topology": {"mtu_bytes": 300}}, "544 to 9000"),
+        ({"topology": {"mtu_bytes": 544}}, "it needs its mss_bytes"),
+        ({"sctp": {"rwnd_bytes": 1000}}, "1500 to"),
+        ({"sctp": {"miss_indications": 2}}, "3 to 255"),
+        ({"sctp": {"idle_retransmits": 1}}, "did you mean 'idle_retransmit'"),
         ({"links": 5}, "must be a table"),
         ({"claims": 5}, "[[tables]]"),
         ({"title": 5}, "must be a text"),
@@ -401,6 +406,17 @@ def test_second_homes_have_hops_of_their_own():
     for homes in (0, 3):
         with pytest.raises(BadInput, match="homes"):
             scenario.parse("test", tree | {"topology": {"homes": homes}})
+
+
+def test_the_unpatched_sctp_has_a_window_and_nothing_else():
+    tree = source() | {"sctp": {"rwnd_bytes": 6000}}
+    tree.pop("axes")
+    (point,) = points.expand(scenario.parse("test", tree), ("sctp",), [1], lambda *_: "")
+    assert point.spec["sctp_settings"]["rwnd_bytes"] == 6000
+    patched = scenario.parse("test", tree | {"sctp": {"idle_retransmit": 1}})
+    points.expand(patched, ("rfc9260",), [1], lambda *_: "")
+    with pytest.raises(BadInput, match="only rwnd_bytes"):
+        points.expand(patched, ("sctp",), [1], lambda *_: "")
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,9 @@ def parsed(nodes=3, medium="", flow="", duration_s=12):
 def expand(backend):
     """Make points of a wireless scenario."""
 
-    def expand(at, seeds=(1,)):
+    def expand(at, seeds=(1,), algorithm="reno"):
         try:
-            return points.expand(at, ("reno",), list(seeds), backend.build.key)
+            return points.expand(at, (algorithm,), list(seeds), backend.build.key)
         except LabError as error:
             pytest.skip(f"ns-3 cannot be installed here: {error}")
 
@@ -147,6 +147,19 @@ def test_bad_input_is_one_clear_line(changes, complaint):
         parsed(**changes)
     assert complaint in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_small_windows_of_sctp(backend, expand):
+    """Two hops of sctp-smallwin where data is given up after four attempts: each loss costs a
+    timeout, and idle retransmit is worth more than the paper's 1.3."""
+    at = {"nodes": "3", "reports": "4", "attempts": "4"}
+    found = {}
+    for idle in ("off", "on"):
+        loaded = scenario.load("sctp-smallwin", at | {"idle_retransmit": idle})
+        (point,) = expand(loaded, algorithm="rfc9260")
+        found[idle] = run(backend, point)
+    assert found["off"]["timeouts"] > 5 > found["on"]["timeouts"]
+    assert found["on"]["goodput_mbps"] > 1.3 * found["off"]["goodput_mbps"]
 
 
 def test_flows_may_end_anywhere():

@@ -33,7 +33,7 @@ OUT = Path(os.environ["LAB_OUT"])
 TEMPORARY = Path(os.environ["TMPDIR"])
 BIN = Path(os.environ["LAB_BIN"])
 TRACING = Path("/sys/kernel/tracing")
-SCTP_TIMESTAMPS = Path("/proc/sys/net/sctp/timestamp_chunk")
+SCTP_SYSCTLS = Path("/proc/sys/net/sctp")
 SCTP_TIMESTAMP_TYPE = 190  # of those that no one else uses
 SEED_FILE = Path("/sys/module/random/parameters/lab_seed")
 MEDIUM = {"program": str(BIN / "labmedium"), "autostart": False}
@@ -160,7 +160,9 @@ class Lab:
         self.net = Mininet(topo=self.topo, controller=None)
         self.medium = self.net["medium"] if self.wireless else None
         self.net.start()
-        topologies.finish(self.net, topology["offloads"], topology["ecn"])
+        topologies.finish(
+            self.net, topology["offloads"], topology["ecn"], topology["mtu_bytes"]
+        )
         self.parameters = Parameters()
         self.warm_up()
 
@@ -182,6 +184,7 @@ class Lab:
             "udp": [],
             "events": [],
             "modules": {},
+            "sctp_settings": {},
             "taps": [],
             "traces": [],
         }
@@ -200,7 +203,7 @@ class Lab:
         """Run one point, leaving its raw figures in the folder OUT."""
         self.set_links(point["links"])
         self.parameters.set(point["modules"])
-        self.set_timestamps(point["flows"])
+        self.set_sctp(point["flows"], point["sctp_settings"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         processes = 1 + 2 * len(point["flows"] + point["udp"]) + len(point["taps"])
         start_s = start_time(self.clock, now_s, processes)
@@ -208,7 +211,8 @@ class Lab:
             self.start_medium(point, start_s, out)
         streams = [flow for flow in point["flows"] if flow["transport"] != "tfrc"]
         receivers = {(self.topo.host(*receiver(flow)), flow["transport"]): None for flow in streams}
-        sinks = [self.start_sink(*where) for where in receivers]
+        rwnd_bytes = point["sctp_settings"].get("rwnd_bytes")
+        sinks = [self.start_sink(*where, rwnd_bytes) for where in receivers]
         sinks += [
             self.start_tfrc_sink(i, flow, point["links"], out)
             for i, flow in enumerate(point["flows"])
@@ -248,8 +252,10 @@ class Lab:
         if errors:
             raise RuntimeError("; ".join(errors))
 
-    def set_timestamps(self, flows: list[dict]) -> None:
-        """Let those hosts exchange TIMESTAMP chunks that have an SCTP flow which wants them."""
+    def set_sctp(self, flows: list[dict], settings: dict[str, int]) -> None:
+        """Give all hosts the SETTINGS, which an unpatched module does not have, and let those
+        exchange TIMESTAMP chunks that have an SCTP flow which wants them."""
+        settings = {key: value for key, value in settings.items() if key != "rwnd_bytes"}
         hosts: dict[tuple[str, int], bool] = {}
         for flow in flows:
             for host in (sender(flow), receiver(flow)):
@@ -257,8 +263,10 @@ class Lab:
                 hosts[host] = hosts.get(host, False) or timed
         for (end, pair), timed in hosts.items():
             with NetworkNamespaceOf(self.node_of((end, pair)).pid):
-                if SCTP_TIMESTAMPS.exists():
-                    SCTP_TIMESTAMPS.write_text(str(SCTP_TIMESTAMP_TYPE * timed))
+                if (SCTP_SYSCTLS / "timestamp_chunk").exists():
+                    values = settings | {"timestamp_chunk": SCTP_TIMESTAMP_TYPE * timed}
+                    for name, value in values.items():
+                        (SCTP_SYSCTLS / name).write_text(str(value))
 
     def play(self, point: dict, start_s: float) -> None:
         """Change links when the events of POINT say so."""
@@ -293,9 +301,11 @@ class Lab:
         """Return the Mininet node at an end of a pair."""
         return self.net[self.topo.host(*host)]
 
-    def start_sink(self, name: str, transport: str):
+    def start_sink(self, name: str, transport: str, rwnd_bytes: int | None):
         command = [str(BIN / "labflow"), "sink", "--transport", transport,
                    "--port", str(SINK_PORT)]  # fmt: skip
+        if transport == "sctp" and rwnd_bytes:
+            command += ["--rcvbuf", str(rwnd_bytes)]
         return self._start_and_wait(self.net[name], command, SINK_PRIORITY)
 
     def start_tfrc_sink(self, index: int, flow: dict, links: dict, out: Path):
