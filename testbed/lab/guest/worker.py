@@ -160,9 +160,7 @@ class Lab:
         self.net = Mininet(topo=self.topo, controller=None)
         self.medium = self.net["medium"] if self.wireless else None
         self.net.start()
-        topologies.finish(
-            self.net, topology["offloads"], topology["ecn"], topology["mtu_bytes"]
-        )
+        topologies.finish(self.net, topology["offloads"], topology["ecn"], topology["mtu_bytes"])
         self.parameters = Parameters()
         self.warm_up()
 
