@@ -17,6 +17,7 @@ from lab import scenario as scenarios
 from lab.algorithms import ALGORITHMS
 from lab.backends import BACKENDS
 from lab.backends.base import Backend
+from lab.cpus import claimed
 from lab.errors import BadInput, LabError, unknown
 from lab.scenario import Scenario
 
@@ -165,7 +166,9 @@ def _exec(command: str, make_backend: Callable[[], Backend], out: Path | None) -
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"cannot write {out}: {error.strerror}; choose another --out") from None
-    return make_backend().run_command(command, min(os.sched_getaffinity(0)), out)
+    backend = make_backend()
+    with claimed() as cpu:
+        return backend.run_command(command, cpu, out)
 
 
 def _run(

@@ -26,6 +26,7 @@ from rich.progress import (
 
 from lab import build as builds
 from lab.backends.base import Backend
+from lab.cpus import claimed
 from lab.links import Link
 from lab.metrics import summarize
 from lab.points import Point
@@ -75,12 +76,10 @@ def _run_all(todo, backend, store, jobs: int, keep, sweep: Sweep) -> None:
         work.put(batch)
     outcomes: queue.Queue = queue.Queue()
     stop = threading.Event()
-    cpus = sorted(os.sched_getaffinity(0))
     workers = [
-        threading.Thread(target=_worker, args=(backend, work, cpus[i % len(cpus)], outcomes, stop,
-                                               store, keep))
-        for i in range(jobs)
-    ]  # fmt: skip
+        threading.Thread(target=_worker, args=(backend, work, outcomes, stop, store, keep))
+        for _ in range(jobs)
+    ]
     for worker in workers:
         worker.start()
     try:
@@ -93,7 +92,7 @@ def _run_all(todo, backend, store, jobs: int, keep, sweep: Sweep) -> None:
             worker.join()
 
 
-def _worker(backend, work, cpu: int, outcomes, stop, store, keep) -> None:
+def _worker(backend, work, outcomes, stop, store, keep) -> None:
     """Take batches until there are none; report each point, or what broke the backend."""
 
     def on_outcome(outcome) -> None:
@@ -111,12 +110,13 @@ def _worker(backend, work, cpu: int, outcomes, stop, store, keep) -> None:
         outcomes.put(None)
 
     try:
-        while not stop.is_set():
-            try:
-                batch = work.get_nowait()
-            except queue.Empty:
-                return
-            backend.run_batch(batch, cpu, on_outcome, stop)
+        with claimed() as cpu:
+            while not stop.is_set():
+                try:
+                    batch = work.get_nowait()
+                except queue.Empty:
+                    return
+                backend.run_batch(batch, cpu, on_outcome, stop)
     except BaseException as error:
         outcomes.put(error)
 

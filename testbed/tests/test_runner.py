@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the runner does with points, whoever runs them."""
 
+import os
 import tomllib
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
 from test_scenario import GOOD
 
-from lab import points, runner, scenario
+from lab import cpus, points, runner, scenario
 from lab.backends.base import Outcome
 from lab.store import Store
 
@@ -51,3 +53,15 @@ def test_points_that_are_alike_run_once(tmp_path, monkeypatch):
         assert [(r["algorithm"], r["axes"]["k"]) for r in done.results] == [
             ("jtcp", 50), ("reno", 50), ("jtcp", 100), ("reno", 100),
         ]  # fmt: skip
+
+
+def test_runs_beside_each_other_take_different_processors(tmp_path):
+    """Each processor once before any twice; one that is given back is the next."""
+    mine = sorted(os.sched_getaffinity(0))
+    with ExitStack() as claims:
+        first = [claims.enter_context(cpus.claimed(tmp_path)) for _ in mine]
+        second = [claims.enter_context(cpus.claimed(tmp_path)) for _ in mine]
+        with cpus.claimed(tmp_path) as third:
+            assert first == second == mine and third == mine[0]
+    with cpus.claimed(tmp_path) as free:
+        assert free == mine[0]

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which processor a kernel of the lab runs on: it is held to one, so that switches stay on it."""
+
+import fcntl
+import itertools
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CLAIMS = Path(tempfile.gettempdir()) / f"veno-jitter-cpus-{os.getuid()}"
+
+
+@contextmanager
+def claimed(folder: Path = CLAIMS) -> Iterator[int]:
+    """Give one of the processors that this process may use, for as long as the block lasts.
+
+    It is one of those with the fewest claims of any run, whatever started it: runs beside each
+    other take different ones. Locks in FOLDER tell; they end with their process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    cpus = sorted(os.sched_getaffinity(0))
+    for depth, cpu in itertools.product(itertools.count(), cpus):
+        with open(folder / f"{cpu}.{depth}", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield cpu
+            return
