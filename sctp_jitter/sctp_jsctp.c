@@ -22,6 +22,19 @@
  *     congestion   ssthresh = w / 2, cwnd = 1   ssthresh = ocwnd, cwnd = 1
  *     wireless     ssthresh = cwnd = w / 2      ssthresh = cwnd = ocwnd
  *
+ * On a full queue, which no longer grows, Jr is 0 as well: overflows would be
+ * wireless, and who shares the queue would starve. So jsctp_abe also takes the
+ * jitter (1) between the newest packet and one that met an empty queue, which is
+ * what the newest one waited, and keeps to
+ *
+ *   q  = min(RTT - min RTT, D)        see estimators/forward_queue.h
+ *   Q  = smallest q of a round trip   the queue that stands, not a burst's
+ *
+ *   Q >= 6 % of min RTT   a loss is congestion, growth is +1/2 a round trip (as
+ *                         Veno's), slow start ends
+ *   Q stands 3 round trips after the window went to ocwnd
+ *                         others fill it: congestion leaves half of w at most
+ *
  *   symbol        field                 unit
  *   S, R          newest                us; our clock, the peer's
  *   Jr, sjr       ratio                 see estimators/jitter_ratio.h
@@ -29,6 +42,7 @@
  *   L_n           unclocked_bytes       bytes
  *   RTT in (9)    srtt_us               us
  *   RTT in (10)   min_rtt_us, srtt_us   us
+ *   Q             standing_us           us
  *   w             cwnd / s              packets of s bytes
  *   s             frag_point            bytes of payload of a full chunk
  *   k             k_percent             1/100 packet
@@ -44,7 +58,9 @@
  *  - RTT in (10) is the smallest one (ocwnd_srtt = 0), so that a full queue is
  *    drained; with the smoothed one RTT * B is the window that there was.
  *  - k is half a packet, not one: see docs/jtcp.md.
- *  - ocwnd is at least 4 MTU, as every ssthresh of RFC 9260, and at most w.
+ *  - Q, with all that follows from it: docs/sctp.md has what it is worth.
+ *  - ocwnd is at least 4 MTU, as every ssthresh of RFC 9260, and at most w. Half
+ *    of w is at least 2 MTU, as with TCP, where others fill the queue.
  *  - ECNE is congestion whatever the ratio.
  *  - A timeout that follows a timeout with nothing acknowledged between them is
  *    congestion. (The path's error_count does not tell: it counts this timeout,
@@ -58,8 +74,10 @@
 #include <net/sctp/sctp.h>
 #include <net/sctp/cong.h>
 
+#include "estimators/forward_queue.h"
 #include "estimators/jitter_ratio.h"
 #include "estimators/tabe.h"
+#include "estimators/veno_backlog.h"
 #include "tcp_param.h"
 
 #define CREATE_TRACE_POINTS
@@ -67,6 +85,10 @@
 
 #define JSCTP_RTT_SHIFT		3	/* srtt: 7/8 of what it was */
 #define JSCTP_TICK_US		1	/* of the times in TIMESTAMP chunks */
+#define JSCTP_NO_QUEUE_US	~0U	/* no sample in this round trip yet */
+#define JSCTP_DRAIN_ROUNDS	3	/* until a smaller window shows in Q */
+#define JSCTP_OCWND_MTUS	4	/* least ocwnd, as RFC 9260 section 7.2.3 */
+#define JSCTP_SHARED_MTUS	2	/* least window in others' queue */
 
 static struct tcp_param jsctp_k_percent = { .value = 50, .min = 1, .max = 1000 };
 module_param_cb(k_percent, &tcp_param_ops, &jsctp_k_percent, 0644);
@@ -87,11 +109,21 @@ module_param_cb(ocwnd_srtt, &tcp_param_ops, &jsctp_ocwnd_srtt, 0644);
 MODULE_PARM_DESC(ocwnd_srtt,
 		 "RTT in ocwnd = RTT * B: 0 smallest, 1 smoothed (0-1)");
 
+static struct tcp_param jsctp_queue_percent = { .value = 6, .min = 1, .max = 1000 };
+module_param_cb(queue_percent, &tcp_param_ops, &jsctp_queue_percent, 0644);
+MODULE_PARM_DESC(queue_percent,
+		 "standing queue that makes a loss congestion for jsctp_abe, percent of the smallest RTT (1-1000)");
+
 /**
  * struct jsctp - private area of a path
  * @newest: times of the newest packet that has come back
  * @ratio: jitter ratio
  * @bandwidth: B
+ * @forward: D
+ * @round_queue_us: smallest q of this round trip (us)
+ * @standing_us: Q, smallest q of the last round trip (us)
+ * @standing_max_us: largest Q (us), only told
+ * @round_end_us: this round trip ends with a packet sent then (us), wraps
  * @acked_pkts: packets acknowledged so far, wraps
  * @acked_bytes: beyond those (bytes), below s
  * @unclocked_bytes: acknowledged since a time came with a SACK (bytes)
@@ -100,11 +132,19 @@ MODULE_PARM_DESC(ocwnd_srtt,
  * @timed: @newest came with this SACK
  * @paused: @newest was sent after a pause
  * @timed_out: nothing is acknowledged since a timeout
+ * @abe: this is jsctp_abe
+ * @contested: Q stands although the window went to ocwnd
+ * @drained: round trips until that is known
  */
 struct jsctp {
 	struct sctp_cong_times newest;
 	struct jitter_ratio ratio;
 	struct tabe bandwidth;
+	struct forward_queue forward;
+	u32 round_queue_us;
+	u32 standing_us;
+	u32 standing_max_us;
+	u32 round_end_us;
 	u32 acked_pkts;
 	u32 acked_bytes;
 	u32 unclocked_bytes;
@@ -112,7 +152,10 @@ struct jsctp {
 	u32 srtt_us;
 	u8 timed:1,
 	   paused:1,
-	   timed_out:1;
+	   timed_out:1,
+	   abe:1,
+	   contested:1,
+	   drained:2;
 };
 
 /* --- what is known of the path ------------------------------------------- */
@@ -122,9 +165,61 @@ static u32 jsctp_payload(const struct sctp_transport *t)
 	return max(t->asoc->frag_point, 1U);
 }
 
+/* ocwnd is not below this (bytes). */
+static u32 jsctp_least_ocwnd(const struct sctp_transport *t)
+{
+	return JSCTP_OCWND_MTUS * t->asoc->pathmtu;
+}
+
 static u32 jsctp_window_pkts(const struct sctp_transport *t)
 {
 	return max(t->cwnd / jsctp_payload(t), 1U);
+}
+
+/* Has the peer stopped to return times? */
+static bool jsctp_stale(const struct sctp_transport *t, const struct jsctp *j)
+{
+	return j->unclocked_bytes > t->cwnd;
+}
+
+/* Does a queue stand that counts? Only jsctp_abe asks. */
+static bool jsctp_queue_stands(const struct sctp_transport *t,
+			       const struct jsctp *j)
+{
+	return j->abe && j->standing_us && !jsctp_stale(t, j) &&
+	       (u64)j->standing_us * 100 >=
+	       (u64)j->min_rtt_us * tcp_param_get(&jsctp_queue_percent);
+}
+
+static void jsctp_start_round(struct jsctp *j)
+{
+	j->round_queue_us = JSCTP_NO_QUEUE_US;
+	j->round_end_us = j->newest.sent_us + j->newest.rtt_us;
+}
+
+/* A packet that was sent after the end of the round trip before has come back. */
+static void jsctp_end_round(const struct sctp_transport *t, struct jsctp *j)
+{
+	j->standing_us = j->round_queue_us;
+	j->standing_max_us = max(j->standing_max_us, j->standing_us);
+	jsctp_start_round(j);
+	if (j->drained && !--j->drained)
+		j->contested = jsctp_queue_stands(t, j);
+}
+
+/* A pause may be longer than the clock goes without a wrap. */
+static void jsctp_note_queue(const struct sctp_transport *t, struct jsctp *j)
+{
+	u32 transit_us = j->newest.received_us - j->newest.sent_us;
+	u32 above_us = j->newest.rtt_us - min(j->newest.rtt_us, j->min_rtt_us);
+	u32 queue_us = forward_queue_update(&j->forward, transit_us, above_us,
+					    JSCTP_TICK_US);
+
+	if (!j->srtt_us || j->paused)
+		jsctp_start_round(j);
+	j->round_queue_us = min(j->round_queue_us, queue_us);
+	if ((s32)(j->newest.sent_us - j->round_end_us) >= 0)
+		jsctp_end_round(t, j);
 }
 
 /*
@@ -144,6 +239,7 @@ static void jsctp_timed(struct sctp_transport *t,
 
 	if (!j->min_rtt_us || times->rtt_us < j->min_rtt_us)
 		j->min_rtt_us = max(times->rtt_us, 1U);
+	jsctp_note_queue(t, j);
 	if (!j->srtt_us)
 		j->srtt_us = max(times->rtt_us, 1U);
 	else
@@ -185,7 +281,7 @@ static void jsctp_estimate(const struct sctp_transport *t, struct jsctp *j)
 	j->paused = 0;
 }
 
-static void jsctp_raise(struct sctp_transport *t, u32 bytes_acked)
+static void jsctp_note_acked(struct sctp_transport *t, u32 bytes_acked)
 {
 	struct jsctp *j = sctp_cong_priv(t);
 
@@ -196,18 +292,31 @@ static void jsctp_raise(struct sctp_transport *t, u32 bytes_acked)
 	}
 	if (j->timed)
 		jsctp_estimate(t, j);
+}
+
+static void jsctp_raise(struct sctp_transport *t, u32 bytes_acked)
+{
+	jsctp_note_acked(t, bytes_acked);
+	sctp_rfc9260_raise(t, bytes_acked);
+}
+
+/* While a queue stands, slow start is over and growth half as fast. */
+static void jsctp_abe_raise(struct sctp_transport *t, u32 bytes_acked)
+{
+	const struct jsctp *j = sctp_cong_priv(t);
+
+	jsctp_note_acked(t, bytes_acked);
+	if ((s32)bytes_acked > 0 && jsctp_queue_stands(t, j)) {
+		t->ssthresh = min(t->ssthresh,
+				  max(t->cwnd, jsctp_least_ocwnd(t)));
+		bytes_acked /= 2;
+	}
 	sctp_rfc9260_raise(t, bytes_acked);
 }
 
 /* --- losses -------------------------------------------------------------- */
 
-/* Has the peer stopped to return times? */
-static bool jsctp_stale(const struct sctp_transport *t, const struct jsctp *j)
-{
-	return j->unclocked_bytes > t->cwnd;
-}
-
-/* Section 3.1.3; a loss of which nothing is known is congestion. */
+/* Section 3.1.3, and Q; a loss of which nothing is known is congestion. */
 static bool jsctp_congested(const struct sctp_transport *t,
 			    const struct jsctp *j)
 {
@@ -215,8 +324,40 @@ static bool jsctp_congested(const struct sctp_transport *t,
 							  j->ratio.jr;
 
 	return !j->ratio.sampled || jsctp_stale(t, j) ||
+	       jsctp_queue_stands(t, j) ||
 	       jitter_ratio_congested(ratio, jsctp_window_pkts(t),
 				      tcp_param_get(&jsctp_k_percent));
+}
+
+static void jsctp_tell_verdict(const struct sctp_transport *t,
+			       const struct jsctp *j, bool congestion,
+			       bool timeout)
+{
+	u32 w_pkts = jsctp_window_pkts(t);
+	const struct sctp_verdict_features features = {
+		.cwnd_pkts = w_pkts,
+		.rtt_us = j->newest.rtt_us,
+		.srtt_us = j->srtt_us,
+		.min_rtt_us = j->min_rtt_us,
+		.queue_us = j->standing_us,
+		.queue_max_us = j->standing_max_us,
+		.backlog = veno_backlog(w_pkts, j->min_rtt_us,
+					j->min_rtt_us + j->standing_us),
+		.jr = j->ratio.jr,
+		.sjr = j->ratio.sjr,
+	};
+
+	trace_sctp_verdict(t, congestion, timeout, &features);
+}
+
+static bool jsctp_judge(const struct sctp_transport *t, const struct jsctp *j,
+			bool timeout)
+{
+	bool congestion = jsctp_congested(t, j);
+
+	if (trace_sctp_verdict_enabled())
+		jsctp_tell_verdict(t, j, congestion, timeout);
+	return congestion;
 }
 
 /* Is this a loss that the window need not be reduced for? Asked once for each. */
@@ -228,10 +369,10 @@ static bool jsctp_is_wireless(struct sctp_transport *t,
 
 	switch (reason) {
 	case SCTP_LOWER_CWND_FAST_RTX:
-		return !jsctp_congested(t, j);
+		return !jsctp_judge(t, j, false);
 	case SCTP_LOWER_CWND_T3_RTX:
 		j->timed_out = 1;
-		return !again && !jsctp_congested(t, j);
+		return !again && !jsctp_judge(t, j, true);
 	default:
 		return false;
 	}
@@ -253,17 +394,26 @@ static u32 jsctp_ocwnd(const struct sctp_transport *t, const struct jsctp *j)
 {
 	u32 rtt_us = tcp_param_get(&jsctp_ocwnd_srtt) ? j->srtt_us :
 							j->min_rtt_us;
-	u32 least = 4 * t->asoc->pathmtu;
+	u32 least = jsctp_least_ocwnd(t);
 
 	return clamp(tabe_window_pkts(&j->bandwidth, rtt_us, 1), least,
 		     max(t->cwnd, least));
 }
 
+/* Where congestion takes the window (bytes). */
+static u32 jsctp_lowered(const struct sctp_transport *t, const struct jsctp *j)
+{
+	u32 most = j->contested ? t->cwnd / 2 : t->cwnd;
+	u32 least = JSCTP_SHARED_MTUS * t->asoc->pathmtu;
+
+	return min(jsctp_ocwnd(t, j), max(most, least));
+}
+
 static void jsctp_abe_lower(struct sctp_transport *t,
 			    enum sctp_lower_cwnd reason)
 {
-	const struct jsctp *j = sctp_cong_priv(t);
-	u32 ocwnd = jsctp_ocwnd(t, j);
+	struct jsctp *j = sctp_cong_priv(t);
+	u32 lowered = jsctp_lowered(t, j);
 
 	if (!j->bandwidth.bw_bytes_per_s || jsctp_stale(t, j) ||
 	    reason == SCTP_LOWER_CWND_INACTIVE) {
@@ -273,11 +423,13 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 	if (reason == SCTP_LOWER_CWND_T3_RTX) {
 		bool wireless = jsctp_is_wireless(t, reason);
 
-		t->ssthresh = ocwnd;
-		t->cwnd = wireless ? ocwnd : t->asoc->pathmtu;
+		t->ssthresh = wireless ? jsctp_ocwnd(t, j) : lowered;
+		t->cwnd = wireless ? t->ssthresh : t->asoc->pathmtu;
 	} else if (!jsctp_is_wireless(t, reason)) {
-		t->ssthresh = ocwnd;
-		t->cwnd = ocwnd;
+		t->ssthresh = lowered;
+		t->cwnd = lowered;
+		if (!j->drained)
+			j->drained = JSCTP_DRAIN_ROUNDS;
 	}
 }
 
@@ -303,6 +455,8 @@ static void jsctp_show(struct sctp_transport *t, struct seq_file *seq)
 		   READ_ONCE(j->min_rtt_us), READ_ONCE(j->srtt_us),
 		   READ_ONCE(j->newest.sent_us),
 		   READ_ONCE(j->newest.received_us));
+	seq_printf(seq, " queue_us=%u contested=%d", READ_ONCE(j->standing_us),
+		   j->contested);
 }
 
 /* --- the module ---------------------------------------------------------- */
@@ -316,8 +470,16 @@ static struct sctp_cong_ops jsctp = {
 	.owner	= THIS_MODULE,
 };
 
+static void jsctp_abe_init(struct sctp_transport *t)
+{
+	struct jsctp *j = sctp_cong_priv(t);
+
+	j->abe = 1;
+}
+
 static struct sctp_cong_ops jsctp_abe = {
-	.raise	= jsctp_raise,
+	.init	= jsctp_abe_init,
+	.raise	= jsctp_abe_raise,
 	.lower	= jsctp_abe_lower,
 	.timed	= jsctp_timed,
 	.show	= jsctp_show,

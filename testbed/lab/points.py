@@ -16,7 +16,7 @@ from lab.algorithms import ALGORITHMS, STOCK_SCTP, sctp_variant
 from lab.errors import BadInput
 from lab.links import Link
 from lab.scenario import UNDER_TEST, AxisValue, Scenario
-from lab.trace import RATIO_EVENTS
+from lab.trace import RATIO_EVENTS, VERDICT_EVENTS
 
 ETHERNET_BYTES = 14
 # transport -> of a full frame: the bytes that --mss counts, if not told; how many of them are
@@ -181,7 +181,8 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     variant = sctp_variant({flow["algorithm"] for flow in flows})
     if variant == "stock" and at.sctp.is_patched:
         raise BadInput(f"sctp: only rwnd_bytes can be set for {STOCK_SCTP}, the unpatched module")
-    traced = {"tcp_verdict": at.run.truth} | dict.fromkeys(RATIO_EVENTS, at.run.jitter_ratio)
+    traced = dict.fromkeys(VERDICT_EVENTS, at.run.truth)
+    traced |= dict.fromkeys(RATIO_EVENTS, at.run.jitter_ratio)
     return {
         "topology": asdict(at.topology) | {"spans": spans},
         "medium": asdict(at.medium) | {"seed": _short_seed(seed)} if at.medium else None,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 LINE = re.compile(r" (\d+)\.(\d{6}): (\w+): (.*)")
 RATIO_EVENTS = ("tcp_jitter_ratio", "sctp_jitter_ratio")  # alike but for SCTP's path
+VERDICT_EVENTS = ("tcp_verdict", "sctp_verdict")
 JITTER_RATIO_ONE = 1 << 24  # fixed point of estimators/jitter_ratio.h
 
 
