@@ -11,8 +11,8 @@ STOCK_SCTP = "sctp"
 @dataclass(frozen=True)
 class Algorithm:
     """NAME is what sysctl takes; OURS: built here; MODULE: what modprobe loads (None: built in);
-    CLASSIFIES: its module tells what it takes each loss for (tcp_verdict.h); TIMES_PACKETS: it
-    wants TIMESTAMP chunks (SCTP)."""
+    CLASSIFIES: its module tells what it takes each loss for (tcp_verdict.h, sctp_verdict.h);
+    TIMES_PACKETS: it wants TIMESTAMP chunks (SCTP)."""
 
     name: str
     ours: bool
@@ -49,6 +49,7 @@ ALGORITHMS = {
             True,
             "sctp_jsctp",
             "JSCTP: jitter ratio tells losses apart, goes to the measured bandwidth",
+            True,
             transport="sctp",
             times_packets=True,
         ),
@@ -57,6 +58,7 @@ ALGORITHMS = {
             True,
             "sctp_jsctp",
             "JSCTP with the jitter ratio alone",
+            True,
             transport="sctp",
             times_packets=True,
         ),

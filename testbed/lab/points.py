@@ -199,7 +199,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
             name: at.modules[name]
             for name in sorted({flow["algorithm"] for flow in flows} & at.modules.keys())
         },
-        "taps": list(at.topology.hops) if at.run.truth else [],
+        "taps": list(at.topology.forward_hops) if at.run.truth else [],
         "traces": [name for name, on in traced.items() if on],
         "duration_s": at.run.duration_s,
         "sample_ms": at.run.sample_ms,

@@ -4,16 +4,18 @@
 A tap on either side of each forward hop (traffic/labtap.c) has every packet that entered it and
 every packet that left it. The sender numbers its packets (IP identification), so one that entered
 and did not leave was dropped there, and a hop drops for one reason only (metrics.drop_causes).
-A verdict (tcp_verdict.h) is about the packets of its flow that were dropped and, as far as the
-sender could know by then, missing:
+A verdict (tcp_verdict.h, sctp_verdict.h) is about the packets of its flow that were dropped and, as
+far as the sender could know by then, missing; with SCTP about those sent by the path that it is of,
+unless either path has brought them since:
 
     congestion   a queue dropped at least one of them; also where random loss took others
     random       random loss dropped them
     none         none was dropped: the retransmission was for nothing
 
-Times are whole ns of the lab's CLOCK_MONOTONIC, sequence numbers are unwrapped to 64 bits.
+Times are whole ns of the lab's CLOCK_MONOTONIC, sequence numbers (TSNs) are unwrapped to 64 bits.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ import numpy as np
 import polars as pl
 
 from lab import trace
+from lab.scenario import SECOND
 
 TAP_RECORD = np.dtype(
     [
@@ -31,11 +34,12 @@ TAP_RECORD = np.dtype(
         ("protocol", "u1"),
         ("leaves", "u1"),
         ("seq", "<u4"),
-        ("payload_bytes", "<u4"),
+        ("length", "<u4"),
     ]
 )
 PACKET = ["protocol", "sport", "dport", "ip_id", "seq"]  # what a packet is recognised by
-TCP = 6
+TCP, SCTP = 6, 132
+SECOND_HOMES = "10.201."  # where receivers have theirs, as lab.topologies has it
 CLOCK_ERROR_NS = 2000  # the sender's clock counts whole us, and so does the trace
 NEVER = np.iinfo(np.int64).max
 
@@ -97,7 +101,8 @@ def find_drops(tap: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Segments:
-    """Data segments of one flow: when, and which bytes FIRST to END (excluded) they carry."""
+    """Data segments of one flow: when, and which bytes FIRST to END (excluded) they carry; with
+    SCTP which TSNs."""
 
     time_ns: np.ndarray
     first: np.ndarray
@@ -111,28 +116,31 @@ class Segments:
 class Flow:
     """What became of the data segments from source port SPORT, hop by hop.
 
-    TAPS: hop -> packets, in the order in which data meets the hops. CAUSES: hop -> why it drops.
+    TAPS: hop -> packets, in the order in which data meets the hops, then those between second
+    homes. CAUSES: hop -> why it drops.
     """
 
     def __init__(self, sport: int, taps: dict[str, pl.DataFrame], causes: dict[str, str]):
         mine = {hop: _data_of(tap, sport) for hop, tap in taps.items()}
-        first_hop, last_hop = mine[next(iter(mine))], mine[next(reversed(mine))]
-        self._clock = _SequenceClock(first_hop.filter(pl.col("leaves") == 0))
-        self.sent = self._segments(first_hop.filter(pl.col("leaves") == 0))
-        self.delivered = self._segments(last_hop.filter(pl.col("leaves") == 1))
-        drops = [find_drops(tap) for tap in mine.values()]
-        self.dropped = self._segments(pl.concat(drops))
-        self.causes = np.array(
-            [causes[hop] for hop, found in zip(mine, drops, strict=True) for _ in range(len(found))]
-        )
+        ways = [way for way in _ways(mine) if way]
+        entered = _merge([mine[way[0]].filter(pl.col("leaves") == 0) for way in ways])
+        left = _merge([mine[way[-1]].filter(pl.col("leaves") == 1) for way in ways])
+        self._clock = _SequenceClock(entered)
+        self.sent = self._segments(entered)
+        self.delivered = self._segments(left)
+        drops = {hop: find_drops(tap) for hop, tap in mine.items()}
+        self.dropped = self._segments(pl.concat(drops.values()))
+        hops = [hop for hop, found in drops.items() for _ in range(len(found))]
+        self.causes = np.array([causes[hop] for hop in hops])
+        self.on_second = np.array([hop.startswith(SECOND) for hop in hops], bool)
         self.repaired_ns = self._repairs()
-        self._forward = _forward_times(first_hop, last_hop)
+        self._forward = _forward_times(entered, left)
         self._again = self._sent_again()
 
     def _segments(self, packets: pl.DataFrame) -> Segments:
         time_ns = packets["time_ns"].to_numpy()
         first = self._clock.unwrap(time_ns, packets["seq"].to_numpy())
-        return Segments(time_ns, first, first + packets["payload_bytes"].to_numpy())
+        return Segments(time_ns, first, first + packets["length"].to_numpy())
 
     def _repairs(self) -> np.ndarray:
         """Return when the first byte of each drop arrived after all; NEVER if it did not."""
@@ -164,6 +172,8 @@ class Flow:
             for name in ("snd_una", "snd_nxt")
         )
         before = self.dropped.time_ns < verdict["time_ns"]
+        if "path" in verdict:
+            before &= self.on_second == verdict["path"].startswith(SECOND_HOMES)
         if verdict["at"] == "probe":
             return self.causes[before & self._repaired_by_probe(verdict["time_ns"], una)]
         # what arrived later than this was not acknowledged yet
@@ -215,11 +225,20 @@ class _SequenceClock:
         return self._position[last] + (seq - self._seq[last]).view(np.int32)
 
 
-def _forward_times(first_hop: pl.DataFrame, last_hop: pl.DataFrame) -> tuple[np.ndarray, ...]:
-    """Return of all packets that went through when they entered the first hop, and how long after
-    that they left the last."""
-    entered = first_hop.filter(pl.col("leaves") == 0)
-    left = last_hop.filter(pl.col("leaves") == 1)
+def _ways(hops: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return which of HOPS lie between first homes and which between second ones."""
+    hops = list(hops)
+    second = [hop for hop in hops if hop.startswith(SECOND)]
+    return [hop for hop in hops if hop not in second], second
+
+
+def _merge(packets: list[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(packets).sort("time_ns", maintain_order=True)
+
+
+def _forward_times(entered: pl.DataFrame, left: pl.DataFrame) -> tuple[np.ndarray, ...]:
+    """Return of all packets that went through when they ENTERED a first hop, and how long after
+    that they LEFT a last one."""
     both = entered.join(left, on=PACKET).filter(pl.col("time_ns_right") >= pl.col("time_ns"))
     both = both.sort("time_ns")
     sent_ns = both["time_ns"].to_numpy()
@@ -227,9 +246,8 @@ def _forward_times(first_hop: pl.DataFrame, last_hop: pl.DataFrame) -> tuple[np.
 
 
 def _data_of(tap: pl.DataFrame, sport: int) -> pl.DataFrame:
-    return tap.filter(
-        (pl.col("sport") == sport) & (pl.col("protocol") == TCP) & (pl.col("payload_bytes") > 0)
-    )
+    stream = pl.col("protocol").is_in([TCP, SCTP])
+    return tap.filter((pl.col("sport") == sport) & stream & (pl.col("length") > 0))
 
 
 # --- verdicts -----------------------------------------------------------------------------
@@ -281,7 +299,7 @@ def judge_point(spec: dict, raw: Path, ends: list[dict], causes: dict[str, str])
     flows = trace.flows_by_port(spec, ends)  # the taps are on the whole way forward
     text = (raw / "trace.txt").read_text()
     return judge(
-        [told for told in trace.events(text, "tcp_verdict") if told["sport"] in flows],
+        [told for told in trace.events(text, *trace.VERDICT_EVENTS) if told["sport"] in flows],
         {hop: read_tap(raw / f"tap-{hop}") for hop in spec["taps"]},
         causes,
         flows,

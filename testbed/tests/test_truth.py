@@ -15,7 +15,9 @@ from lab.metrics import summarize
 
 CAUSES = {"bottleneck": "congestion", "wireless": "random"}
 SPORT, MSS, MS = 20000, 1000, 1_000_000
+SECOND_CAUSES = {"second_bottleneck": "congestion", "second_wireless": "random"}
 FLOWS = {SPORT: ("tcp", "jtcp")}
+FIRST_HOME, SECOND_HOME = "10.200.1.2", "10.201.1.2"
 PATH_MS = 10  # between the hops
 BACK_MS = 30
 
@@ -60,6 +62,34 @@ class Path:
 
     def judge(self, folder, *told: dict) -> pl.DataFrame:
         return truth.judge(list(told), self.taps(folder), CAUSES, FLOWS, 0)
+
+
+class TwoPaths(Path):
+    """The same with SCTP and two homes: a chunk a packet, numbered one by one."""
+
+    def __init__(self, first_tsn: int):
+        super().__init__(first_tsn)
+        self.packets |= {hop: [] for hop in SECOND_CAUSES}
+
+    def send_chunk(self, at_ms: float, number: int, dropped_at: str = "", second=False) -> None:
+        tsn, at_ns = (self.first_seq + number) % 2**32, int(at_ms * MS)
+        self.ip_id = (self.ip_id + 1) % 2**16
+        for hop in SECOND_CAUSES if second else CAUSES:
+            row = (SPORT, 5001, self.ip_id, truth.SCTP)
+            self.packets[hop].append((at_ns, *row, 0, tsn, 1))
+            if hop == dropped_at:
+                return
+            at_ns += PATH_MS * MS
+            self.packets[hop].append((at_ns, *row, 1, tsn, 1))
+
+    def verdict_of(self, path: str, at_ms: float, una: int, nxt: int) -> dict:
+        told = self.verdict(at_ms, una, nxt)
+        numbers = {"snd_una": una, "snd_nxt": nxt}
+        tsns = {name: (self.first_seq + n) % 2**32 for name, n in numbers.items()}
+        return told | {"path": path} | tsns
+
+    def judge(self, folder, *told: dict) -> pl.DataFrame:
+        return truth.judge(list(told), self.taps(folder), CAUSES | SECOND_CAUSES, FLOWS, 0)
 
 
 def test_a_packet_that_does_not_leave_was_dropped(tmp_path):
@@ -149,6 +179,30 @@ def test_a_probe_is_about_what_it_repaired(tmp_path, hop, cause):
     assert needless.judge(tmp_path, told)["truth"].to_list() == ["none"]
 
 
+@pytest.mark.parametrize("first_tsn", [7, 2**32 - 5])
+def test_a_verdict_of_sctp_is_about_its_own_path(tmp_path, first_tsn):
+    """Chunks that the first path lost and the second one has brought are no longer missing, and
+    what the second one loses is for its own verdict."""
+    path = TwoPaths(first_tsn)
+    for i in range(20):
+        path.send_chunk(i, i, {3: "wireless", 8: "bottleneck"}.get(i, ""))
+    path.send_chunk(60, 3, second=True)
+    path.send_chunk(70, 8, "second_wireless", second=True)
+    told = [
+        path.verdict_of(FIRST_HOME, 59, 3, 8),
+        path.verdict_of(FIRST_HOME, 59, 3, 20),
+        path.verdict_of(FIRST_HOME, 150, 3, 8),  # repaired by the other path
+        path.verdict_of(SECOND_HOME, 59, 3, 20),  # that has lost nothing yet
+        path.verdict_of(SECOND_HOME, 150, 8, 20),
+        path.verdict_of(FIRST_HOME, 150, 8, 20),
+    ]
+    rows = path.judge(tmp_path, *told)
+    assert rows["truth"].to_list() == [
+        "random", "congestion", "none", "none", "random", "congestion",
+    ]  # fmt: skip
+    assert rows["lost_random_pkts"].to_list() == [1, 1, 0, 0, 1, 0]
+
+
 def test_what_was_known_is_in_the_table(tmp_path):
     path = Path()
     path.send(0, 0)
@@ -191,12 +245,15 @@ def measured(backend, tmp_path_factory):
         "random": ("jsctp-primary", {"links.bottleneck.queue_pkts": "1000", "loss_pct": "3"}),
         "congestion": ("jsctp-primary", {"links.bottleneck.queue_pkts": "20", "loss_pct": "0"}),
         "both": ("veno-accuracy", {"udp_mbps": "0.6", "loss_pct": "1"}),
+        "sctp random": ("jsctp-both", {"links.bottleneck.queue_pkts": "1000", "loss": "3 %"}),
+        "sctp congestion": ("jsctp-both", {"links.bottleneck.queue_pkts": "20", "loss": "0 %"}),
     }
     sweep = {}
     for name, (base, changes) in wanted.items():
         given = settings | changes | (always_random if base == "jsctp-primary" else {})
         loaded = scenario.load(base, given)
-        (sweep[name],) = points.expand(loaded, ("veno03",), [1], backend.build.key)
+        algorithm = "jsctp_abe" if name.startswith("sctp") else "veno03"
+        (sweep[name],) = points.expand(loaded, (algorithm,), [1], backend.build.key)
     both = sweep["both"]
     sweep["unseen"] = dataclasses.replace(both, spec=both.spec | {"taps": [], "traces": []})
     found = {}
@@ -231,7 +288,7 @@ def _start_ns(point, raw) -> int:
     return round((start_s - point.spec["flows"][0]["start_s"]) * 1e9)
 
 
-@pytest.mark.parametrize("name", ["random", "congestion", "both"])
+@pytest.mark.parametrize("name", ["random", "congestion", "both", "sctp random", "sctp congestion"])
 def test_the_drops_found_are_those_that_netem_counted(measured, name):
     rows = [row.split(",") for row in measured[name]["samples"][1].decode().splitlines()[1:]]
     end_ns = measured[name]["start_ns"] + 40 * 10**9
@@ -239,7 +296,7 @@ def test_the_drops_found_are_those_that_netem_counted(measured, name):
         counted = [0, *(int(row[4]) for row in rows if row[1] == hop)][-1]
         assert len(drops.filter(pl.col("time_ns") < end_ns)) == counted, hop
     total = sum(map(len, measured[name]["drops"].values()))
-    assert total > 10
+    assert total > (3 if name == "sctp congestion" else 10)
 
 
 @pytest.mark.parametrize("cause", ["random", "congestion"])
@@ -249,6 +306,17 @@ def test_known_drops_give_the_exact_matrix(measured, cause):
     assert len(rows) > 10
     wanted = dict.fromkeys(verdicts.COUNTS, 0) | {f"classified_{cause}_as_random": len(rows)}
     assert {name: result[name] for name in verdicts.COUNTS} == wanted
+
+
+@pytest.mark.parametrize("cause", ["random", "congestion"])
+def test_verdicts_of_sctp_are_held_against_the_same_truth(measured, cause):
+    """All losses have one cause. Packets of one path can overtake those of the other: what is
+    then sent again was not lost, and that is rare."""
+    rows, result = measured[f"sctp {cause}"]["rows"], measured[f"sctp {cause}"]["result"]
+    lost = rows.filter(pl.col("truth") == cause)
+    assert set(rows["truth"]) <= {cause, "none"} and len(lost) > max(3, 0.95 * len(rows))
+    counted = {said: result[f"classified_{cause}_as_{said}"] for said in truth.SAID}
+    assert counted == {said: lost["said"].to_list().count(said) for said in truth.SAID}
 
 
 def test_both_causes_are_told_apart(measured):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * labtap - writes down each TCP and UDP packet that enters a router towards one
+ * labtap - writes down each TCP, UDP and SCTP packet that enters a router towards one
  * of its devices, and each that leaves by it. Who entered and never left was
  * dropped by the device's queue: netem and its kin drop before the tap of what
  * leaves.
@@ -35,15 +35,17 @@
 #define BLOCK_BYTES (1u << 20) /* some 6000 packets */
 #define BLOCKS 4u
 #define RETIRE_MS 86400000u /* a block is handed over when full, or a day old */
-#define SNAP_BYTES 128u /* IP and TCP headers with all their options */
+#define SNAP_BYTES 128u /* IP and TCP headers with all their options; chunks before DATA */
 #define OUTPUT_BYTES (256u << 10)
+#define SCTP_HEADER_BYTES 12u
+#define SCTP_DATA 0 /* chunk type, RFC 9260 section 3.2 */
 
 static const char usage[] =
 	"usage: labtap --dev DEV --out FILE [--ready-fd N]\n"
 	"\n"
-	"Run it on a router. Writes one record for each TCP and UDP packet (IPv4) that\n"
-	"comes in by another device than DEV or leaves by DEV, in that order in time,\n"
-	"until SIGTERM or SIGINT.\n"
+	"Run it on a router. Writes one record for each TCP, UDP and SCTP packet (IPv4)\n"
+	"that comes in by another device than DEV or leaves by DEV, in that order in\n"
+	"time, until SIGTERM or SIGINT.\n"
 	"\n"
 	"  --dev DEV      the device whose queue is watched\n"
 	"  --out FILE     where the records go; - is standard output\n"
@@ -51,8 +53,9 @@ static const char usage[] =
 	"\n"
 	"A record has 24 bytes, numbers in the machine's order: time (u64, ns of\n"
 	"CLOCK_MONOTONIC), source port, destination port, IP identification (u16 each),\n"
-	"IP protocol (u8), leaves (u8, 1: leaves, 0: enters), TCP sequence number (u32,\n"
-	"0 for UDP), bytes of payload (u32).\n"
+	"IP protocol (u8), leaves (u8, 1: leaves, 0: enters), sequence number (u32), how\n"
+	"many of them it takes (u32): bytes of payload with TCP; with SCTP TSNs from that\n"
+	"of the first DATA chunk on, without a gap; with UDP 0 and bytes of payload.\n"
 	"Exit 0: done; 1: failed, or packets were missed; 2: bad options.\n";
 
 struct record {
@@ -63,7 +66,7 @@ struct record {
 	uint8_t protocol;
 	uint8_t leaves;
 	uint32_t sequence;
-	uint32_t payload_bytes;
+	uint32_t length;
 };
 
 _Static_assert(sizeof(struct record) == 24, "readers count on it");
@@ -135,7 +138,7 @@ static int listen_to_nothing(const struct tap *tap)
 }
 
 /*
- * IPv4 TCP or UDP, first fragments, with (device is ours) == (packet leaves).
+ * IPv4 TCP, UDP or SCTP, first fragments, with (device is ours) == (packet leaves).
  * Offsets count from the IP header, which SOCK_DGRAM packets begin with.
  */
 static int listen_to_device(const struct tap *tap)
@@ -143,9 +146,10 @@ static int listen_to_device(const struct tap *tap)
 	const uint32_t ours = (uint32_t)tap->ifindex;
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PROTOCOL)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 11),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 12),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, offsetof(struct iphdr, protocol)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_SCTP, 1, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 8),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct iphdr, frag_off)),
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, IP_OFFMASK, 6, 0),
@@ -207,6 +211,42 @@ static bool open_tap(struct tap *tap, const char *device)
 	return true;
 }
 
+static void read_tcp(struct record *record, const char *segment, uint32_t bytes)
+{
+	struct tcphdr tcp;
+
+	if (bytes < sizeof(tcp))
+		return;
+	memcpy(&tcp, segment, sizeof(tcp));
+	record->sequence = ntohl(tcp.seq);
+	record->length -= tcp.doff * 4u;
+}
+
+/* Control chunks come before DATA; what lies beyond the bytes kept is not seen. */
+static void read_sctp(struct record *record, const char *packet, uint32_t bytes)
+{
+	struct {
+		uint8_t type, flags;
+		uint16_t length;
+		uint32_t tsn;
+	} chunk;
+	uint32_t at = SCTP_HEADER_BYTES;
+
+	record->length = 0;
+	while (at + sizeof(chunk) <= bytes) {
+		memcpy(&chunk, packet + at, sizeof(chunk));
+		if (chunk.type == SCTP_DATA) {
+			if (!record->length)
+				record->sequence = ntohl(chunk.tsn);
+			if (ntohl(chunk.tsn) - record->sequence == record->length)
+				record->length++;
+		}
+		at += (ntohs(chunk.length) + 3u) & ~3u;
+		if (ntohs(chunk.length) < 4)
+			return;
+	}
+}
+
 static void write_packet(const struct tap *tap, const struct tpacket3_hdr *header)
 {
 	const char *packet = (const char *)header + header->tp_net;
@@ -215,21 +255,27 @@ static void write_packet(const struct tap *tap, const struct tpacket3_hdr *heade
 	int64_t real_ns = (int64_t)header->tp_sec * NSEC_PER_SEC + header->tp_nsec;
 	struct record record = { .leaves = link->sll_pkttype == PACKET_OUTGOING };
 	uint32_t header_bytes, left_bytes;
-	struct tcphdr tcp = { 0 };
+	uint16_t ports[2] = { 0 };
 	struct iphdr ip;
 
 	memcpy(&ip, packet, sizeof(ip));
 	header_bytes = ip.ihl * 4u;
-	left_bytes = header->tp_snaplen - header_bytes; /* a short UDP packet has less */
-	memcpy(&tcp, packet + header_bytes, left_bytes < sizeof(tcp) ? left_bytes : sizeof(tcp));
-	header_bytes += ip.protocol == IPPROTO_TCP ? tcp.doff * 4u : sizeof(struct udphdr);
+	packet += header_bytes;
+	left_bytes = header->tp_snaplen - header_bytes;
+	if (left_bytes >= sizeof(ports))
+		memcpy(ports, packet, sizeof(ports));
 	record.time_ns = (uint64_t)(real_ns - tap->real_minus_mono_ns);
-	record.source_port = ntohs(tcp.source); /* where UDP has it, too */
-	record.dest_port = ntohs(tcp.dest);
+	record.source_port = ntohs(ports[0]);
+	record.dest_port = ntohs(ports[1]);
 	record.ip_id = ntohs(ip.id);
 	record.protocol = ip.protocol;
-	record.sequence = ip.protocol == IPPROTO_TCP ? ntohl(tcp.seq) : 0;
-	record.payload_bytes = ntohs(ip.tot_len) - header_bytes;
+	record.length = ntohs(ip.tot_len) - header_bytes;
+	if (ip.protocol == IPPROTO_TCP)
+		read_tcp(&record, packet, left_bytes);
+	else if (ip.protocol == IPPROTO_SCTP)
+		read_sctp(&record, packet, left_bytes);
+	else
+		record.length -= (uint32_t)sizeof(struct udphdr);
 	fwrite(&record, sizeof(record), 1, tap->out);
 }
 
