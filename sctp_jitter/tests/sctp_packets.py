@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import sctp_peer as sp
 from sctp_net import SO_SNDBUFFORCE
@@ -131,6 +132,45 @@ def check_not_agreed():
             assert not peer.aborted
 
 
+class Meddled(Peer):
+    """In the middle of the handshake CHANGES are made to the sysctls."""
+
+    changes: dict = {}  # noqa: RUF012 (set before use)
+
+    def _meddle(self, found: sp.Chunk) -> None:
+        for name, value in self.changes.items():
+            self.wire.sysctl(name, value)
+        Peer.HANDLERS[found.type](self, found)
+
+    HANDLERS = Peer.HANDLERS | {sp.INIT: _meddle, sp.INIT_ACK: _meddle}
+
+
+CHANGES = (
+    {"timestamp_chunk": 0},
+    {"timestamp_chunk": TIMESTAMP - 1},
+    {"congestion_control": "jsctp_abe", "miss_indications": 255, "idle_retransmit": 1},
+)
+
+
+@claim("sysctls that change during the handshake do no harm; what was offered is what counts")
+def check_meddled():
+    for changes in CHANGES:
+        for way in ("connect", "accept"):
+            with Wire() as wire:
+                peer = Meddled(wire)
+                peer.changes = changes
+                getattr(peer, way)()
+                offers = wire.sysctls | (changes if way == "accept" else {})
+                agreed = offers["timestamp_chunk"] == TIMESTAMP
+                peer.write()
+                wire.run(0.5)
+                assert not peer.aborted and len(peer.delivered) == 1, (changes, way)
+                assert bool(stamps(peer.heard[-1])) == agreed, (changes, way)
+                assert len(returned(peer, timestamp(7))) == agreed, (changes, way)
+                assert not any(packet.has(TIMESTAMP - 1) for packet in peer.heard)
+                assert peer.info().state == 3, "not established"
+
+
 # --- times of the kernel -----------------------------------------------------------
 
 
@@ -213,6 +253,8 @@ def check_times_differ():
 # us for a packet: on the first link slow start leaves no queue behind, on the second one it does
 FAST, NARROW = 100, 2000
 WINDOW = 40 * 1456
+RTT_US, OTHERS_US = 40_000, 10_000  # of a Link, and what a queue of others adds
+ALPHA = Path("/sys/module/sctp_jsctp/parameters/alpha_percent")
 
 
 @contextlib.contextmanager
@@ -302,6 +344,54 @@ def check_congestion():
         near(answer.after.cwnd, bdp(peer), 0.05 * bdp(peer))
         assert answer.before.cwnd > 2 * bdp(peer)
         assert_whole(peer)
+
+
+@contextlib.contextmanager
+def raw_ratio():
+    """Losses are decided by the last Jr: the smoothed one remembers how the queue was filled."""
+    before = ALPHA.read_text()
+    ALPHA.write_text("0")
+    try:
+        yield
+    finally:
+        ALPHA.write_text(before)
+
+
+@claim("a full queue that grows no more has Jr = 0: noise for jsctp, congestion for jsctp_abe")
+def check_standing_queue():
+    with raw_ratio():
+        with flowing("jsctp", 1.5, NARROW) as peer:
+            answer = lose_one(peer)
+            assert answer.after.cwnd == answer.before.cwnd, answer
+            assert_whole(peer)
+        with flowing("jsctp_abe", 1.5, NARROW) as peer:
+            answer = lose_one(peer)
+            assert answer.after.cwnd == answer.after.ssthresh < answer.before.cwnd, answer
+            near(answer.after.cwnd, bdp(peer), 0.05 * bdp(peer))
+            assert_whole(peer)
+
+
+@claim("in a queue that others fill jsctp_abe halves and grows by half; alone again it does not")
+def check_contested():
+    with flowing("jsctp_abe", 1.0) as peer:
+        peer.wire.link.delay_us += OTHERS_US
+        peer.wire.run(0.3)
+        first = lose_one(peer)
+        assert first.before.cwnd / 2 < first.after.cwnd < first.before.cwnd
+        assert_whole(peer)
+        peer.wire.run(0.5)
+        second = lose_one(peer)
+        assert_halved(second)
+        assert_whole(peer)
+        rounds = 12
+        peer.wire.run(rounds * (RTT_US + OTHERS_US) / 1e6)
+        near(peer.info().cwnd - second.after.cwnd, rounds * MTU_BYTES / 2, 2 * MTU_BYTES)
+        lose_one(peer)
+        assert_whole(peer)
+        peer.wire.link.delay_us -= OTHERS_US
+        peer.wire.run(0.5)
+        answer = lose_one(peer)
+        assert answer.kept, answer
 
 
 def bdp(peer: Peer) -> float:
