@@ -21,7 +21,7 @@ def claimed(folder: Path = CLAIMS) -> Iterator[int]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     cpus = sorted(os.sched_getaffinity(0))
-    for depth, cpu in itertools.product(itertools.count(), cpus):
+    for depth, cpu in ((depth, cpu) for depth in itertools.count() for cpu in cpus):
         with open(folder / f"{cpu}.{depth}", "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
