@@ -583,6 +583,12 @@ static bool may_answer(const struct tfrc_receiver *r)
 	return r->feedback_bytes + bytes <= AMPLIFICATION_MAX * r->data_bytes;
 }
 
+/* Who steers by the queue must hear of it in time; 6.2 asks for one. */
+static int feedbacks_per_rtt(const struct tfrc_receiver *r)
+{
+	return r->discrimination == TFRC_LOSS_UDDJ ? 2 : 1;
+}
+
 size_t tfrc_receiver_feedback(struct tfrc_receiver *r, tfrc_time now,
 			      uint8_t packet[TFRC_FEEDBACK_MAX_BYTES])
 {
@@ -599,7 +605,7 @@ size_t tfrc_receiver_feedback(struct tfrc_receiver *r, tfrc_time now,
 	r->news = false;
 	r->untold = 0;
 	r->last_feedback = now;
-	r->feedback_at = now + r->rtt;
+	r->feedback_at = now + r->rtt / feedbacks_per_rtt(r);
 	bytes = write_feedback(r, now, packet);
 	r->feedback_bytes += bytes;
 	return bytes;

@@ -15,8 +15,8 @@
  * Differences from the RFC:
  * - What feedback claims is held against what the sender knows (audit.h):
  *   X_recv is at most what was sent, p about what the holes say at least.
- * - Where losses are said to be random, a loss rate above RANDOM_MAX is not
- *   believed: then p of all losses counts.
+ * - Where losses are said to be random, a share above RANDOM_MAX is not
+ *   believed: then it is p.
  * - UDDJ's law "ease": rate_ease() below, docs/tfrc.md.
  */
 #include "audit.h"
@@ -49,9 +49,16 @@
 #define RANDOM_MAX    0.3
 #define RANDOM_WEIGHT 0.002
 
-#define EASE	      0.95
-#define PRESSURE_HIGH 20
-#define PRESSURE_MAX  40
+/* UDDJ_EASE; what each was measured against: docs/tfrc.md */
+#define EASE	       0.95  /* what a congested round trip leaves of the target */
+#define QUEUE_KEPT_S   0.005 /* a queue that is left alone: UDDJ_QUEUE_NS */
+#define QUEUE_DRAIN_S  0.1   /* the time that the rest of it should take to go */
+#define QUEUE_OTHERS_S 0.02  /* one that we would not let stand */
+#define YIELD_MAX      0.8   /* of the target, however long the queue */
+#define GROW_FROM      0.9   /* who sends less of the target learns nothing of it */
+#define PRESSURE_HIGH  20
+#define PRESSURE_MAX   40
+#define PRESSURE_FALL  2
 
 struct received {
 	double rate;
@@ -70,14 +77,19 @@ struct tfrc_sender {
 	double rate_equation;
 	double p;
 	double p_audited;
-	double loss_share; /* of all packets, whatever the cause; a moving mean */
+	double random_share; /* of packets, said to be lost at random; a moving
+				mean */
 	struct received received[RECEIVED_MAX]; /* empty: infinity */
 	unsigned int received_count;
 	bool any_feedback;
-	bool eased; /* UDDJ_EASE: slow start is over */
-	unsigned int
-		pressure; /* UDDJ_EASE: congested round trips less calm ones */
-	tfrc_time pressure_at;
+	bool eased;    /* UDDJ_EASE: slow start is over */
+	double target; /* UDDJ_EASE: the rate without a queue, bytes/s */
+	double queue_s; /* UDDJ's q as told, and how it changes, s/s */
+	double queue_slope;
+	double queue_slope_from_s; /* q where the slope is measured from */
+	tfrc_time queue_slope_since;
+	int pressure; /* UDDJ_EASE: round trips with others' queue, less those
+			 without */
 	bool congested;
 	bool data_limited;
 	bool fin_acked;
@@ -236,50 +248,87 @@ static void rate_update(struct tfrc_sender *s, tfrc_time now, double limit)
 	}
 }
 
-static void note_pressure(struct tfrc_sender *s, tfrc_time now)
+/* UDDJ's q. A slope over less than a part of a round trip is noise. */
+static void note_queue(struct tfrc_sender *s, tfrc_time now, uint32_t queue_us)
 {
-	if (now - s->pressure_at < s->rtt)
+	tfrc_time elapsed = now - s->queue_slope_since;
+
+	s->queue_s = queue_us * 1e-6;
+	if (elapsed <= 0 || elapsed < s->rtt / 4)
 		return;
-	s->pressure_at = now;
-	if (s->congested && s->pressure < PRESSURE_MAX)
-		s->pressure++;
-	else if (!s->congested && s->pressure)
-		s->pressure--;
+	s->queue_slope = (s->queue_s - s->queue_slope_from_s) / seconds(elapsed);
+	s->queue_slope_from_s = s->queue_s;
+	s->queue_slope_since = now;
 }
 
 /*
- * UDDJ_EASE. A congested round trip: below what arrives, so that the queue
- * drains. After the first of them slow start is over: the rate grows by a
- * packet a round trip, up to what the equation allows.
+ * The share of the target that lets the queue drain: of the queue as it will be
+ * a round trip later, when what is sent now gets there.
+ */
+static double ease_share(const struct tfrc_sender *s)
+{
+	double excess_s =
+		s->queue_s + s->queue_slope * seconds(s->rtt) - QUEUE_KEPT_S;
+
+	return 1 - smaller(larger(excess_s, 0) / QUEUE_DRAIN_S, YIELD_MAX);
+}
+
+/*
+ * A queue that stays although we yield is someone else's, TCP's most likely.
+ */
+static void note_pressure(struct tfrc_sender *s)
+{
+	s->pressure += s->queue_s > QUEUE_OTHERS_S ? 1 : -PRESSURE_FALL;
+	if (s->pressure < 0)
+		s->pressure = 0;
+	if (s->pressure > PRESSURE_MAX)
+		s->pressure = PRESSURE_MAX;
+}
+
+/* Once in a round trip: the target, and whose the queue is. */
+static void ease_step(struct tfrc_sender *s, tfrc_time now)
+{
+	if (now - s->last_doubled < s->rtt)
+		return;
+	s->last_doubled = now;
+	note_pressure(s);
+	if (s->congested)
+		s->target *= EASE;
+	else if (s->rate >= GROW_FROM * s->target)
+		s->target += s->packet_bytes / seconds(s->rtt);
+}
+
+/*
+ * UDDJ_EASE. The first congested round trip ends slow start. From then on there
+ * is a target, which grows by a packet a round trip and shrinks when that was
+ * congested; and of it is sent what the queue allows. So the rate is back as
+ * soon as a burst of others is over.
  *
- * A queue that stays although we ease is someone else's, TCP's most likely. Who
- * goes on easing gives way for ever; who takes what the equation allows for the
- * losses by congestion has what plain TFRC would have there.
+ * Never more than the equation allows for the losses by congestion; and just
+ * that, as plain TFRC, beside those who keep the queue full: who goes on
+ * yielding to them would give way for ever.
  */
 static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received,
 		      double limit)
 {
 	double ceiling = s->p > 0 ? smaller(s->rate_equation, limit) : limit;
 
-	note_pressure(s, now);
-	if (s->p > 0 && s->pressure >= PRESSURE_HIGH) {
-		rate_set(s, ceiling);
-		return;
-	}
-	if (s->congested) {
-		s->eased = true;
-		s->last_doubled = now;
-		if (received > 0)
-			ceiling = smaller(ceiling, EASE * received);
-	} else if (!s->eased) {
+	if (!s->eased && !s->congested) {
 		rate_update(s, now, limit);
 		return;
-	} else if (now - s->last_doubled >= s->rtt) {
-		s->last_doubled = now;
-		rate_set(s, smaller(s->rate + s->packet_bytes / seconds(s->rtt),
-				    ceiling));
 	}
-	rate_set(s, smaller(s->rate, ceiling));
+	if (!s->eased) {
+		s->eased = true;
+		s->target = received;
+	}
+	ease_step(s, now);
+	if (s->p > 0 && s->pressure >= PRESSURE_HIGH) {
+		rate_set(s, ceiling);
+		s->target = s->rate;
+		return;
+	}
+	s->target = smaller(s->target, limit);
+	rate_set(s, smaller(s->target * ease_share(s), ceiling));
 }
 
 /* --- sending ------------------------------------------------------------- */
@@ -416,13 +465,13 @@ static void take_rtt(struct tfrc_sender *s, tfrc_time now,
 			(1 - RTT_SQMEAN_WEIGHT) * sqrt((double)sample);
 }
 
-/* A moving mean of how many packets are lost, by packets. */
-static void take_losses(struct tfrc_sender *s, uint64_t lost, uint64_t packets)
+/* A moving mean by packets. */
+static void take_random(struct tfrc_sender *s, uint64_t lost, uint64_t packets)
 {
 	double keep = pow(1 - RANDOM_WEIGHT, (double)packets);
 
 	if (packets)
-		s->loss_share = keep * s->loss_share +
+		s->random_share = keep * s->random_share +
 				(1 - keep) * (double)lost / (double)packets;
 }
 
@@ -447,8 +496,8 @@ static double believed_p(struct tfrc_sender *s, const struct wire_feedback *fb)
 	if (p < AUDIT_TOLERANCE * s->p_audited)
 		p = s->p_audited;
 	if (s->config.discrimination != TFRC_LOSS_TFRC &&
-	    s->loss_share > RANDOM_MAX)
-		p = larger(p, s->loss_share);
+	    s->random_share > RANDOM_MAX)
+		p = larger(p, s->random_share);
 	return p;
 }
 
@@ -499,6 +548,7 @@ static void later_feedback(struct tfrc_sender *s, tfrc_time now,
 	double p_before = s->p, rate = believed_rate(s, fb), limit;
 	bool new_loss;
 
+	note_queue(s, now, fb->queue_us);
 	s->p = believed_p(s, fb);
 	new_loss = fb->loss_events != s->loss_events || s->p > p_before;
 	limit = received_limit(s, now, rate, new_loss);
@@ -528,8 +578,7 @@ static int check_feedback(const struct tfrc_sender *s, const void *packet,
 int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now,
 			 const void *packet, size_t bytes)
 {
-	uint64_t lost = s->audit.lost_congestion + s->audit.random_counted,
-		 edge = s->audit.edge;
+	uint64_t lost = s->audit.random_counted, edge = s->audit.edge;
 	struct wire_feedback fb;
 	int error = check_feedback(s, packet, bytes, &fb);
 
@@ -544,9 +593,7 @@ int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now,
 	s->fin_acked = s->fin_acked || fb.flags & WIRE_FEEDBACK_FIN;
 	take_rtt(s, now, &fb);
 	audit_take(&s->audit, &fb, s->rtt);
-	take_losses(s,
-		    s->audit.lost_congestion + s->audit.random_counted - lost,
-		    s->audit.edge - edge);
+	take_random(s, s->audit.random_counted - lost, s->audit.edge - edge);
 	if (s->any_feedback)
 		later_feedback(s, now, &fb);
 	else

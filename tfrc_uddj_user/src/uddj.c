@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define STUCK_INTERVALS 4
-#define QUEUE_FULL	0.5
+#define QUEUE_FULL	0.8
 #define WINDOW_NS	(30 * INT64_C(1000000000))
 /* No queue holds a packet longer: a clock was stepped, or a host was asleep. */
 #define STEP_NS (10 * INT64_C(1000000000))
@@ -169,5 +169,6 @@ bool uddj_lost(const struct uddj *u)
 {
 	if (u->queue_ns < QUEUE_FULL * queue_top(u))
 		return false;
-	return u->congested || congested(&u->now);
+	return u->congested ||
+	       (u->now.packets && u->now.queue_low_ns > (double)UDDJ_QUEUE_NS);
 }
