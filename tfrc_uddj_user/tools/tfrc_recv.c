@@ -13,12 +13,17 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
 
 #define BATCH	     32
 #define SOCKET_BYTES (8 << 20)
@@ -188,6 +193,9 @@ static int open_socket(const struct options *o)
 	freeaddrinfo(found);
 	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)))
 		fail("the kernel does not time packets: %s", strerror(errno));
+	/* packets that came together in one buffer; a kernel that cannot gives
+	 * them one by one */
+	(void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
 	socket_buffers(fd, SOCKET_BYTES);
 	return fd;
 }
@@ -413,26 +421,61 @@ static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival,
 	}
 }
 
-static tfrc_time arrival_of(const struct clock_pair *now, struct msghdr *msg)
+/* What the kernel says of a buffer: when it came, and of what size the packets
+ * in it are. */
+struct arrival {
+	tfrc_time at;
+	size_t packet_bytes;
+};
+
+static struct arrival arrival_of(const struct clock_pair *now,
+				 struct msghdr *msg, size_t bytes)
 {
+	struct arrival arrival = {.at = now->monotonic, .packet_bytes = bytes};
+
 	for (struct cmsghdr *part = CMSG_FIRSTHDR(msg); part;
 	     part = CMSG_NXTHDR(msg, part)) {
+		struct timespec stamp;
+		int size;
+
 		if (part->cmsg_level == SOL_SOCKET &&
 		    part->cmsg_type == SO_TIMESTAMPNS) {
-			struct timespec stamp;
-
 			memcpy(&stamp, CMSG_DATA(part), sizeof(stamp));
-			return clock_arrival(now, &stamp);
+			arrival.at = clock_arrival(now, &stamp);
+		} else if (part->cmsg_level == IPPROTO_UDP &&
+			   part->cmsg_type == UDP_GRO) {
+			memcpy(&size, CMSG_DATA(part), sizeof(size));
+			if (size > 0)
+				arrival.packet_bytes = (size_t)size;
 		}
 	}
-	return now->monotonic;
+	return arrival;
+}
+
+/* All packets of a buffer; an empty datagram is one, too. */
+static void take_buffer(struct run *run, const uint8_t *buffer, size_t bytes,
+			struct msghdr *msg)
+{
+	tfrc_time now = run->now.monotonic;
+	struct arrival arrival = arrival_of(&run->now, msg, bytes);
+
+	do {
+		size_t part = arrival.packet_bytes < bytes
+				      ? arrival.packet_bytes
+				      : bytes;
+
+		take_packet(run, now, arrival.at, buffer, part, msg);
+		buffer += part;
+		bytes -= part;
+	} while (bytes);
 }
 
 static void receive(struct run *run)
 {
 	static struct sockaddr_storage from[BATCH];
 	static union {
-		char bytes[CMSG_SPACE(sizeof(struct timespec))];
+		char bytes[CMSG_SPACE(sizeof(struct timespec)) +
+			   CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control[BATCH];
 	struct mmsghdr batch[BATCH];
@@ -456,9 +499,7 @@ static void receive(struct run *run)
 		count = recvmmsg(run->fd, batch, BATCH, MSG_DONTWAIT, NULL);
 		clock_update(&run->now);
 		for (int i = 0; i < count; i++)
-			take_packet(run, run->now.monotonic,
-				    arrival_of(&run->now, &batch[i].msg_hdr),
-				    run->packets[i], batch[i].msg_len,
+			take_buffer(run, run->packets[i], batch[i].msg_len,
 				    &batch[i].msg_hdr);
 	} while (count == BATCH);
 	if (run->output)

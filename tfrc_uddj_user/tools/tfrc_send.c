@@ -3,11 +3,12 @@
  * tfrc-send - stream a file, standard input or made-up media over UDP, at the
  * rate that TFRC allows.
  *
- * One loop: send what is due in one system call, then sleep in ppoll() until
- * the next packet, the no-feedback timer, the next line of output, feedback or
+ * One loop: send what is due (outlet.h), then sleep in ppoll() until the next
+ * packet, the no-feedback timer, the next line of output, feedback or
  * data, whichever comes first.
  */
 #include "common.h"
+#include "outlet.h"
 #include "source.h"
 
 #include <arpa/inet.h>
@@ -22,7 +23,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BATCH		64
 #define PAYLOAD_MAX	(TFRC_PACKET_MAX_BYTES - TFRC_DATA_HEADER_BYTES)
 #define PAYLOAD_DEFAULT 1400
 #define SOCKET_BYTES	(4 << 20)
@@ -42,7 +42,7 @@ struct options {
 	struct source source;
 	const char *file;
 	tfrc_time start_at, duration, interval, samples_from;
-	bool quiet;
+	bool quiet, verbose;
 	struct tfrc_sender_config config;
 };
 
@@ -56,7 +56,8 @@ struct run {
 	const struct options *options;
 	struct source source;
 	struct tfrc_sender *sender;
-	int fd;
+	struct outlet outlet;
+	tfrc_time lead; /* how far ahead packets are handed over */
 	tfrc_time start, end; /* END: TFRC_NEVER without a time limit */
 	tfrc_time next_output, next_sample;
 	struct mark last;
@@ -64,7 +65,6 @@ struct run {
 	bool ending; /* no more data: the end is told */
 	unsigned int fin_tries;
 	tfrc_time fin_at;
-	uint64_t send_errors;
 	uint8_t (*packets)[TFRC_PACKET_MAX_BYTES];
 	char error[256];
 };
@@ -95,6 +95,7 @@ static const char usage[] =
 	"  --interval S         seconds from line to line (default 1; 0: "
 	"none)\n"
 	"  --quiet              no lines\n"
+	"  --verbose            say how packets leave\n"
 	"  --json PATH          results as a JSON object; - is standard "
 	"output\n"
 	"  --rate-file PATH     keep the allowed rate there, bit/s, for an "
@@ -123,6 +124,7 @@ enum option_code {
 	OPT_SOURCE_PORT,
 	OPT_INTERVAL,
 	OPT_QUIET,
+	OPT_VERBOSE,
 	OPT_JSON,
 	OPT_RATE_FILE,
 	OPT_NAME,
@@ -148,6 +150,7 @@ static const struct option long_options[] = {
 	{"source-port", required_argument, NULL, OPT_SOURCE_PORT},
 	{"interval", required_argument, NULL, OPT_INTERVAL},
 	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"verbose", no_argument, NULL, OPT_VERBOSE},
 	{"json", required_argument, NULL, OPT_JSON},
 	{"rate-file", required_argument, NULL, OPT_RATE_FILE},
 	{"name", required_argument, NULL, OPT_NAME},
@@ -204,6 +207,9 @@ static void take_output_option(struct options *o, int code)
 		break;
 	case OPT_QUIET:
 		o->quiet = true;
+		break;
+	case OPT_VERBOSE:
+		o->verbose = true;
 		break;
 	case OPT_JSON:
 		o->json = optarg;
@@ -456,7 +462,7 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 	fprintf(out,
 		",\"transport\":\"tfrc\",\"algorithm\":\"%s\",\"source_port\":%"
 		"u",
-		algorithms[o->config.discrimination], local_port(run->fd));
+		algorithms[o->config.discrimination], local_port(run->outlet.fd));
 	json_time(out, "start_s", run->start);
 	json_time(out, "end_s", ended);
 	json_time(out, "completion_time_s",
@@ -481,7 +487,7 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 		",\"send_errors\":%" PRIu64 ",\"error\":",
 		info.rate * 8e-6, info.loss_event_rate,
 		info.packets_lost_congestion, info.packets_lost_random,
-		info.feedbacks, info.feedbacks_refused, run->send_errors);
+		info.feedbacks, info.feedbacks_refused, run->outlet.errors);
 	if (run->error[0])
 		json_text(out, run->error);
 	else
@@ -491,56 +497,57 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 
 /* --- sending ------------------------------------------------------------- */
 
-/* Lay out one packet; its length, or 0 if none is due. */
-static size_t make_packet(struct run *run, tfrc_time now, uint8_t *packet)
+static tfrc_time earlier(tfrc_time a, tfrc_time b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Lay out one packet that leaves at PACKET->at; false if none is due, nor will be
+ * so soon that it may be handed over.
+ */
+static bool make_packet(struct run *run, tfrc_time now, uint8_t *room,
+			struct outlet_packet *packet)
 {
 	const struct options *o = run->options;
 	size_t bytes = source_ready(&run->source, o->payload_bytes);
+	tfrc_time due = tfrc_sender_next_send(run->sender);
 	bool more;
 
-	if (!bytes || tfrc_sender_next_send(run->sender) > now)
-		return 0;
-	source_take(&run->source, packet + TFRC_DATA_HEADER_BYTES, bytes);
+	if (!bytes || due > now + run->lead)
+		return false;
+	packet->at = due > now ? due : now;
+	source_take(&run->source, room + TFRC_DATA_HEADER_BYTES, bytes);
 	more = source_ready(&run->source, o->payload_bytes) > 0;
-	if (tfrc_sender_packet(run->sender, now, bytes, more, false, packet))
+	if (tfrc_sender_packet(run->sender, packet->at, bytes, more, false,
+			       room))
 		fail("out of memory");
-	return TFRC_DATA_HEADER_BYTES + bytes;
+	packet->data = (struct iovec){
+		.iov_base = room, .iov_len = TFRC_DATA_HEADER_BYTES + bytes};
+	return true;
 }
 
-/* A datagram that the local queue refuses is as lost as any other. */
-static void send_batch(struct run *run, struct mmsghdr *batch,
-		       unsigned int count)
+/* So little that no answer can be missed before a packet has left. */
+static tfrc_time lead_of(const struct run *run)
 {
-	unsigned int done = 0;
+	struct tfrc_sender_info info;
 
-	while (done < count) {
-		int sent = sendmmsg(run->fd, batch + done, count - done, 0);
-
-		if (sent > 0) {
-			done += (unsigned int)sent;
-		} else if (errno != EINTR) {
-			run->send_errors++;
-			done++;
-		}
-	}
+	if (!run->outlet.lead_ns)
+		return 0;
+	tfrc_sender_get_info(run->sender, &info);
+	return earlier(run->outlet.lead_ns, info.rtt_ns / 4);
 }
 
 static void send_due(struct run *run, tfrc_time now)
 {
-	struct mmsghdr batch[BATCH];
-	struct iovec where[BATCH];
+	struct outlet_packet batch[OUTLET_BATCH];
 	unsigned int count = 0;
-	size_t bytes;
 
-	while (count < BATCH &&
-	       (bytes = make_packet(run, now, run->packets[count]))) {
-		where[count] = (struct iovec){.iov_base = run->packets[count],
-					      .iov_len = bytes};
-		batch[count] = (struct mmsghdr){
-			.msg_hdr = {.msg_iov = &where[count], .msg_iovlen = 1}};
+	run->lead = lead_of(run);
+	while (count < OUTLET_BATCH &&
+	       make_packet(run, now, run->packets[count], &batch[count]))
 		count++;
-	}
-	send_batch(run, batch, count);
+	outlet_send(&run->outlet, batch, count);
 }
 
 /* The end is a packet without data, told until the receiver says that it knows.
@@ -548,15 +555,17 @@ static void send_due(struct run *run, tfrc_time now)
 static void send_fin(struct run *run, tfrc_time now)
 {
 	struct tfrc_sender_info info;
-	uint8_t packet[TFRC_DATA_HEADER_BYTES];
+	uint8_t room[TFRC_DATA_HEADER_BYTES];
+	struct outlet_packet packet = {.data = {room, sizeof(room)}};
 
 	if (now < run->fin_at)
 		return;
 	tfrc_sender_get_info(run->sender, &info);
-	if (tfrc_sender_packet(run->sender, now, 0, false, true, packet))
+	/* not before data that was handed over ahead of time */
+	packet.at = now + run->lead;
+	if (tfrc_sender_packet(run->sender, packet.at, 0, false, true, room))
 		fail("out of memory");
-	if (send(run->fd, packet, sizeof(packet), 0) < 0)
-		run->send_errors++;
+	outlet_send(&run->outlet, &packet, 1);
 	run->fin_tries++;
 	run->fin_at = now + (info.rtt_ns ? 4 * info.rtt_ns : FIN_WAIT_NS);
 }
@@ -579,7 +588,7 @@ static void receive(struct run *run)
 				.msg_hdr = {.msg_iov = &where[i],
 					    .msg_iovlen = 1}};
 		}
-		count = recvmmsg(run->fd, batch, 16, MSG_DONTWAIT, NULL);
+		count = recvmmsg(run->outlet.fd, batch, 16, MSG_DONTWAIT, NULL);
 		now = clock_now();
 		for (int i = 0; i < count; i++)
 			tfrc_sender_feedback(run->sender, now, packets[i],
@@ -589,22 +598,19 @@ static void receive(struct run *run)
 
 /* --- the loop ------------------------------------------------------------ */
 
-static tfrc_time earlier(tfrc_time a, tfrc_time b)
-{
-	return a < b ? a : b;
-}
-
 static tfrc_time wake_at(const struct run *run, tfrc_time now)
 {
 	tfrc_time at = earlier(tfrc_sender_next_timer(run->sender), run->end);
 	tfrc_time packet =
 		source_ready_at(&run->source, now, run->options->payload_bytes);
+	tfrc_time due = tfrc_sender_next_send(run->sender);
 
 	at = earlier(at, earlier(run->next_output, run->next_sample));
 	if (run->ending)
 		return earlier(at, run->fin_at);
-	if (packet < tfrc_sender_next_send(run->sender)) {
-		packet = tfrc_sender_next_send(run->sender);
+	/* handed over half of the lead ahead, so that waking up late is early */
+	if (packet < due - run->lead / 2) {
+		packet = due - run->lead / 2;
 		if (packet > now && packet < now + NAP_NS / 4)
 			packet = now + NAP_NS;
 	}
@@ -614,7 +620,7 @@ static tfrc_time wake_at(const struct run *run, tfrc_time now)
 /* Sleep until something is to be done; is there data to be read? */
 static bool wait_for_work(struct run *run, tfrc_time now)
 {
-	struct pollfd polled[2] = {{.fd = run->fd, .events = POLLIN},
+	struct pollfd polled[2] = {{.fd = run->outlet.fd, .events = POLLIN},
 				   {.fd = run->source.fd, .events = POLLIN}};
 	nfds_t count = source_wants_read(&run->source) && !run->ending ? 2 : 1;
 	tfrc_time left = wake_at(run, now) - now;
@@ -723,8 +729,8 @@ int main(int argc, char **argv)
 	      1); /* ns: timers are as exact as they can be */
 	options.source.fd = open_data(&options);
 	run.source = options.source;
-	run.fd = open_socket(&options);
-	run.packets = calloc(BATCH, sizeof(run.packets[0]));
+	outlet_open(&run.outlet, open_socket(&options), options.verbose);
+	run.packets = calloc(OUTLET_BATCH, sizeof(run.packets[0]));
 	random_bytes(&options.config.connection_id,
 		     sizeof(options.config.connection_id));
 	random_bytes(options.config.key, sizeof(options.config.key));
