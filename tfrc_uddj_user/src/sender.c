@@ -50,12 +50,12 @@
 #define RANDOM_WEIGHT 0.002
 
 /* UDDJ_EASE; what each was measured against: docs/tfrc.md */
-#define EASE	       0.95  /* what a congested round trip leaves of the target */
+#define EASE	       0.95 /* what a congested round trip leaves of the target */
 #define QUEUE_KEPT_S   0.005 /* a queue that is left alone: UDDJ_QUEUE_NS */
-#define QUEUE_DRAIN_S  0.1   /* the time that the rest of it should take to go */
-#define QUEUE_OTHERS_S 0.02  /* one that we would not let stand */
-#define YIELD_MAX      0.8   /* of the target, however long the queue */
-#define GROW_FROM      0.9   /* who sends less of the target learns nothing of it */
+#define QUEUE_DRAIN_S  0.1  /* the time that the rest of it should take to go */
+#define QUEUE_OTHERS_S 0.02 /* one that we would not let stand */
+#define YIELD_MAX      0.8  /* of the target, however long the queue */
+#define GROW_FROM      0.85 /* who sends less of the target learns nothing of it */
 #define PRESSURE_HIGH  20
 #define PRESSURE_MAX   40
 #define PRESSURE_FALL  2
@@ -82,8 +82,8 @@ struct tfrc_sender {
 	struct received received[RECEIVED_MAX]; /* empty: infinity */
 	unsigned int received_count;
 	bool any_feedback;
-	bool eased;    /* UDDJ_EASE: slow start is over */
-	double target; /* UDDJ_EASE: the rate without a queue, bytes/s */
+	bool eased;	/* UDDJ_EASE: slow start is over */
+	double target;	/* UDDJ_EASE: the rate without a queue, bytes/s */
 	double queue_s; /* UDDJ's q as told, and how it changes, s/s */
 	double queue_slope;
 	double queue_slope_from_s; /* q where the slope is measured from */
@@ -256,7 +256,8 @@ static void note_queue(struct tfrc_sender *s, tfrc_time now, uint32_t queue_us)
 	s->queue_s = queue_us * 1e-6;
 	if (elapsed <= 0 || elapsed < s->rtt / 4)
 		return;
-	s->queue_slope = (s->queue_s - s->queue_slope_from_s) / seconds(elapsed);
+	s->queue_slope =
+		(s->queue_s - s->queue_slope_from_s) / seconds(elapsed);
 	s->queue_slope_from_s = s->queue_s;
 	s->queue_slope_since = now;
 }
@@ -472,7 +473,7 @@ static void take_random(struct tfrc_sender *s, uint64_t lost, uint64_t packets)
 
 	if (packets)
 		s->random_share = keep * s->random_share +
-				(1 - keep) * (double)lost / (double)packets;
+				  (1 - keep) * (double)lost / (double)packets;
 }
 
 /* 6.3.1 at the sender: so that its first interval is like the receiver's. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define STUCK_INTERVALS 4
-#define QUEUE_FULL	0.8
+#define QUEUE_FULL	0.85
 #define WINDOW_NS	(30 * INT64_C(1000000000))
 /* No queue holds a packet longer: a clock was stepped, or a host was asleep. */
 #define STEP_NS (10 * INT64_C(1000000000))

@@ -14,6 +14,11 @@ static struct sim_flow flow[SIM_FLOWS];
 /* Three CBR flows of 2 Mb/s: the paper's Fig. 4 */
 static const struct sim_cross cbr[3] = {
 	{2e6, 1472, 0, 0}, {2e6, 1472, 0, 0}, {2e6, 1472, 0, 0}};
+/* The same in the mean, in bursts: each leaves 4, 7 or 10 Mb/s of 10, or 1 */
+static const struct sim_cross bursty[3] = {
+	{3e6, 1472, 200 * SIM_MS, 100 * SIM_MS},
+	{3e6, 1472, 200 * SIM_MS, 100 * SIM_MS},
+	{3e6, 1472, 200 * SIM_MS, 100 * SIM_MS}};
 #define RESIDUAL_BPS (4e6 * PAYLOAD / FRAME)
 
 static struct sim bottleneck(unsigned int flows,
@@ -51,6 +56,18 @@ static double jain(const struct sim *sim)
 		squares += sim_goodput(sim, i) * sim_goodput(sim, i);
 	}
 	return sum * sum / (squares * sim->flows);
+}
+
+/* The queue's drops, of what the flows sent. */
+static double drop_share(const struct sim *sim)
+{
+	double drops = 0, sent = 0;
+
+	for (unsigned int i = 0; i < sim->flows; i++) {
+		drops += (double)sim->flow[i].queue_drops;
+		sent += (double)sim->flow[i].sent;
+	}
+	return drops / sent;
 }
 
 /* Nothing that an honest receiver says may be refused. */
@@ -118,6 +135,9 @@ static void test_equal_shares(void)
 			sim_run(&sim);
 			EXPECT(jain(&sim) >= 0.97, "%u flows of kind %u: %g", n,
 			       kind, jain(&sim));
+			EXPECT(kinds[kind] == TFRC_LOSS_TFRC ||
+				       drop_share(&sim) <= 0.001,
+			       "%u flows: %g dropped", n, drop_share(&sim));
 			expect_honest(&sim);
 			sim_free(&sim);
 		}
@@ -152,6 +172,29 @@ static void test_residual(void)
 		expect_honest(&sim);
 		sim_free(&sim);
 	}
+}
+
+/* Others' bursts: of what they leave, the mean of some seeds. */
+static void test_bursty(void)
+{
+	double had = 0, left = 0;
+
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct sim sim = bottleneck(1, TFRC_LOSS_UDDJ, 0.04);
+
+		sim.cross = bursty;
+		sim.crosses = 3;
+		sim.seed = seed;
+		sim_run(&sim);
+		had += sim_goodput(&sim, 0);
+		left += (RATE_BPS - 8e9 * (double)sim.cross_sent *
+					    (1472 + HEADERS) /
+					    (double)sim.duration) *
+			PAYLOAD / FRAME * 0.96;
+		expect_honest(&sim);
+		sim_free(&sim);
+	}
+	EXPECT(had >= 0.88 * left, "%g", had / left);
 }
 
 /* Beside flows that fill the queue easing alone would give way to them for
@@ -428,6 +471,7 @@ const struct test connection_tests[] = {
 	{test_equal_shares, "2 to 8 equal flows share equally (Jain >= 0.97)"},
 	{test_residual,
 	 "uddj has 95 % of the residual bandwidth at 0 to 8 % loss"},
+	{test_bursty, "and 0.88 of it beside bursts, at 4 % loss"},
 	{test_beside_tfrc, "beside tfrc uddj neither starves nor takes more"},
 	{test_oracle,
 	 "the oracle tells each loss, and has the residual bandwidth"},

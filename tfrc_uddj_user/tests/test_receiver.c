@@ -79,6 +79,19 @@ static void test_reports(void)
 	tfrc_receiver_free(s.receiver);
 }
 
+static void test_reports_of_uddj(void)
+{
+	struct stream s = open_stream();
+
+	s.flags = TFRC_LOSS_UDDJ << WIRE_DATA_DISCRIMINATE_SHIFT;
+	give(&s, 0);
+	ask(&s, 0);
+	give(&s, 1);
+	EXPECT(tfrc_receiver_next_timer(s.receiver) == 45 * SIM_MS,
+	       "half a round trip later");
+	tfrc_receiver_free(s.receiver);
+}
+
 static void test_loss(void)
 {
 	struct stream s = open_stream();
@@ -233,6 +246,7 @@ static void test_strangers(void)
 const struct test receiver_tests[] = {
 	{test_reports,
 	 "feedback once a round trip, with X_recv and the newest packet"},
+	{test_reports_of_uddj, "and twice under uddj"},
 	{test_loss,
 	 "three packets after it make a loss, which is told at once"},
 	{test_seed,

@@ -22,6 +22,8 @@ struct pair {
 	uint64_t number;
 	uint64_t next;
 	uint32_t nonce_sum;
+	bool congested; /* what the next feedback says of the queue */
+	uint32_t queue_us;
 	struct tfrc_sender_info info;
 };
 
@@ -60,6 +62,8 @@ static int feed(struct pair *pair, double x_recv, double p)
 		.loss_events = p > 0,
 		.edge = pair->next,
 		.nonce_sum = pair->nonce_sum,
+		.flags = pair->congested ? WIRE_FEEDBACK_CONGESTED : 0,
+		.queue_us = pair->queue_us,
 	};
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES];
 	size_t bytes = wire_put_feedback(packet, &fb);
@@ -299,6 +303,51 @@ static void test_sizes(void)
 	tfrc_sender_free(NULL);
 }
 
+/* A round trip with that queue at its end. */
+static double eased(struct pair *pair, bool congested, uint32_t queue_us)
+{
+	pair->congested = congested;
+	pair->queue_us = queue_us;
+	send_packets(pair, (unsigned int)(pair->info.rate * RTT_S / S), true);
+	feed(pair, 1e12, 0);
+	return pair->info.rate;
+}
+
+/* The law "ease": a burst of others is yielded to, and forgotten. */
+static void test_ease(void)
+{
+	const struct tfrc_sender_config with = {.connection_id = 1,
+						.packet_bytes = 1000,
+						.discrimination =
+							TFRC_LOSS_UDDJ};
+	struct pair pair;
+	double before, during;
+
+	open_pair(&pair, &with);
+	send_packets(&pair, 1, true);
+	feed(&pair, 0, 0);
+	for (unsigned int i = 0; i < 5; i++)
+		eased(&pair, false, 0);
+	EXPECT(pair.info.slow_start, "slow start goes on without a flag");
+	before = eased(&pair, true, 4000);
+	EXPECT(!pair.info.slow_start, "the first flag ends slow start");
+	EXPECT(eased(&pair, true, 4000) < before, "a flag lowers the rate");
+	for (unsigned int i = 0; i < 20; i++)
+		eased(&pair, false, 4000);
+	before = pair.info.rate;
+	EXPECT_NEAR(eased(&pair, false, 4000), before + S / RTT_S, 1e-6);
+	before = pair.info.rate;
+	during = eased(&pair, true, 35000);
+	EXPECT(during < 0.6 * before, "30 ms too much, and growing: %g of %g",
+	       during, before);
+	EXPECT(eased(&pair, true, 200000) > 0.1 * before,
+	       "whatever is said of the queue, a part remains");
+	eased(&pair, false, 0);
+	EXPECT(eased(&pair, false, 0) > 0.8 * before,
+	       "back when it is over: %g of %g", pair.info.rate, before);
+	tfrc_sender_free(pair.sender);
+}
+
 const struct test sender_tests[] = {
 	{test_initial, "a packet a second, then W_init a round trip (4.2)"},
 	{test_slow_start,
@@ -311,6 +360,7 @@ const struct test sender_tests[] = {
 	{test_damping,
 	 "damping follows the square root of the round trip (4.5)"},
 	{test_ceiling, "the ceiling holds"},
+	{test_ease, "uddj yields to a queue and is back when it has gone"},
 	{test_small, "small packets get what large ones would (RFC 4828)"},
 	{test_sizes, "1 byte to 64 KB are sent, more is refused"},
 	{0},

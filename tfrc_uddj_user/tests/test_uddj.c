@@ -89,6 +89,10 @@ static void test_losses(void)
 	for (unsigned int i = 0; i < 25; i++)
 		packet(&t, 60 * SIM_MS);
 	EXPECT(uddj_lost(&t.u), "a loss from a full queue");
+	interval(&t, 25, 60 * SIM_MS, 55 * SIM_MS);
+	packet(&t, 55 * SIM_MS);
+	EXPECT(!t.u.congested && uddj_lost(&t.u),
+	       "a loss from one that has just begun to drain");
 	interval(&t, 25, 60 * SIM_MS, 20 * SIM_MS);
 	interval(&t, 25, 20 * SIM_MS, 22 * SIM_MS);
 	packet(&t, 22 * SIM_MS);

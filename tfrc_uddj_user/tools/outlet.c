@@ -70,9 +70,9 @@ void outlet_open(struct outlet *outlet, int fd, bool verbose)
 	*outlet = (struct outlet){.fd = fd};
 	times = try_times(outlet);
 	/* segments of one message leave together: not where each has its time */
-	outlet->segments = !outlet->lead_ns &&
-			   !setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &none,
-				       sizeof(none));
+	outlet->segments =
+		!outlet->lead_ns &&
+		!setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &none, sizeof(none));
 	if (verbose)
 		complain("%s%s", times,
 			 outlet->segments ? "; what is due together, as one "
@@ -128,8 +128,8 @@ static void lay_out(const struct outlet *outlet,
 		n = run_length(outlet, packets + i, count - i);
 		for (unsigned int k = i; k < i + n; k++)
 			m->data[k] = packets[k].data;
-		*header = (struct mmsghdr){.msg_hdr = {.msg_iov = &m->data[i],
-						       .msg_iovlen = n}};
+		*header = (struct mmsghdr){
+			.msg_hdr = {.msg_iov = &m->data[i], .msg_iovlen = n}};
 		if (n > 1) {
 			uint16_t size = (uint16_t)packets[i].data.iov_len;
 

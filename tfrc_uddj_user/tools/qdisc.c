@@ -93,7 +93,8 @@ static int device_to(const struct sockaddr *peer)
 	request.header.nlmsg_len =
 		(uint32_t)(NLMSG_LENGTH(sizeof(request.route)) +
 			   RTA_LENGTH(bytes));
-	if (!ask(&request, request.header.nlmsg_len, false, take_route, &device))
+	if (!ask(&request, request.header.nlmsg_len, false, take_route,
+		 &device))
 		return 0;
 	return device;
 }

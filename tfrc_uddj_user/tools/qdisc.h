@@ -8,7 +8,7 @@
 
 struct egress {
 	char device[IF_NAMESIZE];
-	char qdisc[16]; /* the one that is not fq, if there is any */
+	char qdisc[16];	  /* the one that is not fq, if there is any */
 	bool keeps_times; /* fq, and nothing else, holds packets there */
 };
 

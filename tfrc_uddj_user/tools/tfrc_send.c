@@ -57,7 +57,7 @@ struct run {
 	struct source source;
 	struct tfrc_sender *sender;
 	struct outlet outlet;
-	tfrc_time lead; /* how far ahead packets are handed over */
+	tfrc_time lead;	      /* how far ahead packets are handed over */
 	tfrc_time start, end; /* END: TFRC_NEVER without a time limit */
 	tfrc_time next_output, next_sample;
 	struct mark last;
@@ -372,11 +372,16 @@ static void print_line(struct run *run, tfrc_time now,
 	fflush(stdout);
 }
 
-/* Replaced, not overwritten: who reads it never sees half of it. */
+/*
+ * Replaced, not overwritten: who reads it never sees half of it. And not before
+ * the first answer, as that is when the rate begins to mean something.
+ */
 static void write_rate(const struct run *run,
 		       const struct tfrc_sender_info *info)
 {
 	const char *path = run->options->rate_file;
+	double most = run->options->config.max_rate;
+	double rate = most > 0 && most < info->rate ? most : info->rate;
 	char part[4096];
 	FILE *file;
 
@@ -384,7 +389,7 @@ static void write_rate(const struct run *run,
 	    sizeof(part))
 		fail("the name of --rate-file is too long");
 	file = open_output(part);
-	fprintf(file, "%.0f\n", info->rate * 8);
+	fprintf(file, "%.0f\n", rate * 8);
 	close_output(file, part);
 	if (rename(part, path))
 		fail("cannot write '%s': %s", path, strerror(errno));
@@ -426,7 +431,7 @@ static void output(struct run *run, tfrc_time now)
 		return;
 	if (!o->quiet)
 		print_line(run, now, &info);
-	if (o->rate_file)
+	if (o->rate_file && info.rtt_ns)
 		write_rate(run, &info);
 	run->last = (struct mark){.at = now, .info = info};
 	while (run->next_output <= now)
@@ -462,7 +467,8 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 	fprintf(out,
 		",\"transport\":\"tfrc\",\"algorithm\":\"%s\",\"source_port\":%"
 		"u",
-		algorithms[o->config.discrimination], local_port(run->outlet.fd));
+		algorithms[o->config.discrimination],
+		local_port(run->outlet.fd));
 	json_time(out, "start_s", run->start);
 	json_time(out, "end_s", ended);
 	json_time(out, "completion_time_s",
@@ -503,8 +509,8 @@ static tfrc_time earlier(tfrc_time a, tfrc_time b)
 }
 
 /*
- * Lay out one packet that leaves at PACKET->at; false if none is due, nor will be
- * so soon that it may be handed over.
+ * Lay out one packet that leaves at PACKET->at; false if none is due, nor will
+ * be so soon that it may be handed over.
  */
 static bool make_packet(struct run *run, tfrc_time now, uint8_t *room,
 			struct outlet_packet *packet)
