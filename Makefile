@@ -78,7 +78,7 @@ check: setup
 		shellcheck -x testbed/setup testbed/run testbed/lab/guest/init testbed/kernels/initrd-init \
 			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,postinst,prerm} \
 			sctp_jitter/patches/series sctp_jitter/packaging/prepare-source \
-			tfrc_uddj_user/examples/stream-video; \
+			tfrc_uddj_user/examples/stream-video tfrc_uddj_user/tests/guest_times.sh; \
 	else echo "shellcheck: skipped, not installed"; fi
 
 fmt: setup

@@ -22,6 +22,7 @@ int audit_init(struct audit *a, const uint8_t *key, bool small)
 {
 	*a = (struct audit){.key = key, .capacity = CAPACITY_FIRST};
 	a->history.small = small;
+	a->all.small = small;
 	a->records = calloc(a->capacity, sizeof(a->records[0]));
 	return a->records ? 0 : TFRC_E_NOMEM;
 }
@@ -153,22 +154,24 @@ static void take_hole(struct audit *a, const struct wire_hole *hole,
 	uint64_t first = hole->first > a->edge ? hole->first : a->edge;
 	uint64_t length = hole->first + hole->length - first;
 	double gap_ns = 0;
+	tfrc_time sent;
 
 	if (hole->random) {
 		a->lost_random += length;
 		a->random_counted += length < RUN_COUNTED ? length
 							  : RUN_COUNTED;
-		return;
+	} else {
+		a->lost_congestion += length;
 	}
-	a->lost_congestion += length;
 	if (first < oldest(a))
 		return;
+	sent = record(a, first)->sent;
 	if (length > 1)
-		gap_ns = (double)(record(a, first + length - 1)->sent -
-				  record(a, first)->sent) /
+		gap_ns = (double)(record(a, first + length - 1)->sent - sent) /
 			 (double)(length - 1);
-	history_lost_run(&a->history, first, length, record(a, first)->sent,
-			 gap_ns, rtt);
+	history_lost_run(&a->all, first, length, sent, gap_ns, rtt);
+	if (!hole->random)
+		history_lost_run(&a->history, first, length, sent, gap_ns, rtt);
 }
 
 /* How much of what was sent before the edge arrived in which time. */
@@ -215,6 +218,7 @@ void audit_take(struct audit *a, const struct wire_feedback *fb, tfrc_time rtt)
 	a->echo_seq = fb->echo_seq;
 	a->echoed = true;
 	history_arrived(&a->history, fb->edge);
+	history_arrived(&a->all, fb->edge);
 	measure_rate(a, rtt);
 }
 

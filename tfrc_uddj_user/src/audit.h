@@ -35,8 +35,9 @@ struct audit {
 	uint64_t echo_seq; /* of the newest feedback */
 	bool echoed;	   /* there was one */
 	uint32_t nonce_sum;
-	struct tfrc_history history;
-	uint64_t arrived_bytes; /* below the edge, not in holes */
+	struct tfrc_history history; /* of losses by congestion */
+	struct tfrc_history all;     /* of all losses, whatever is said */
+	uint64_t arrived_bytes;	     /* below the edge, not in holes */
 	uint64_t arrived_packets;
 	uint64_t lost_congestion;
 	uint64_t lost_random;

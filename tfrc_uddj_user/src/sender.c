@@ -176,11 +176,11 @@ static double initial_rate(const struct tfrc_sender *s)
 }
 
 /* RFC 4828, 4.2: as much as a TCP of large packets, headers included. */
-static double equation(const struct tfrc_sender *s)
+static double equation(const struct tfrc_sender *s, double p)
 {
 	if (!s->config.small_packets)
-		return tfrc_equation(s->packet_bytes, seconds(s->rtt), s->p);
-	return tfrc_equation(SMALL_NOMINAL, seconds(s->rtt), s->p) *
+		return tfrc_equation(s->packet_bytes, seconds(s->rtt), p);
+	return tfrc_equation(SMALL_NOMINAL, seconds(s->rtt), p) *
 	       s->packet_bytes / (s->packet_bytes + SMALL_HEADER);
 }
 
@@ -305,14 +305,16 @@ static void ease_step(struct tfrc_sender *s, tfrc_time now)
  * congested; and of it is sent what the queue allows. So the rate is back as
  * soon as a burst of others is over.
  *
- * Never more than the equation allows for the losses by congestion; and just
- * that, as plain TFRC, beside those who keep the queue full: who goes on
- * yielding to them would give way for ever.
+ * Never more than the equation allows for the losses by congestion. Beside
+ * those who keep the queue full who goes on yielding would give way for ever:
+ * there it is what the equation allows, as plain TFRC, and for all losses, as
+ * in a queue that is always full nothing tells them apart.
  */
 static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received,
 		      double limit)
 {
 	double ceiling = s->p > 0 ? smaller(s->rate_equation, limit) : limit;
+	double p_all = larger(s->p, history_rate(&s->audit.all));
 
 	if (!s->eased && !s->congested) {
 		rate_update(s, now, limit);
@@ -323,8 +325,8 @@ static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received,
 		s->target = received;
 	}
 	ease_step(s, now);
-	if (s->p > 0 && s->pressure >= PRESSURE_HIGH) {
-		rate_set(s, ceiling);
+	if (p_all > 0 && s->pressure >= PRESSURE_HIGH) {
+		rate_set(s, smaller(ceiling, equation(s, p_all)));
 		s->target = s->rate;
 		return;
 	}
@@ -555,7 +557,7 @@ static void later_feedback(struct tfrc_sender *s, tfrc_time now,
 	limit = received_limit(s, now, rate, new_loss);
 	if (s->p > 0 && s->audit.history.events == 1)
 		seed_audit(s);
-	s->rate_equation = s->p > 0 ? equation(s) : 0;
+	s->rate_equation = s->p > 0 ? equation(s, s->p) : 0;
 	if (eases(s))
 		rate_ease(s, now, rate, limit);
 	else
@@ -611,7 +613,7 @@ static void update_limits(struct tfrc_sender *s, tfrc_time now, double limit)
 {
 	limit = larger(limit, least_rate(s));
 	received_only(s, now, limit / 2);
-	s->rate_equation = equation(s);
+	s->rate_equation = equation(s, s->p);
 	rate_set(s, smaller(s->rate_equation, limit));
 }
 

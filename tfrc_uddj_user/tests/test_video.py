@@ -32,7 +32,7 @@ def stream(receiver: Receiver, *film: str) -> list[int]:
 
 
 def decoded(path: Path) -> dict[str, int]:
-    """Decode all of PATH, which must not complain; return how many frames of each kind are in it."""
+    """Decode all of PATH, which must not complain; return how many frames of each kind it has."""
     subprocess.run(["ffmpeg", "-v", "error", "-xerror", "-i", path, "-f", "null", "-"], check=True)
     said = subprocess.run(
         ["ffprobe", "-v", "error", "-count_frames", "-of", "json",
