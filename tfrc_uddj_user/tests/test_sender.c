@@ -24,6 +24,7 @@ struct pair {
 	uint32_t nonce_sum;
 	bool congested; /* what the next feedback says of the queue */
 	uint32_t queue_us;
+	bool lost; /* and the newest packet but one, at random as it says */
 	struct tfrc_sender_info info;
 };
 
@@ -66,8 +67,17 @@ static int feed(struct pair *pair, double x_recv, double p)
 		.queue_us = pair->queue_us,
 	};
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES];
-	size_t bytes = wire_put_feedback(packet, &fb);
+	size_t bytes;
 	int error;
+
+	if (pair->lost) {
+		fb.holes = 1;
+		fb.hole[0] = (struct wire_hole){
+			.first = pair->next - 2, .length = 1, .random = true};
+		pair->nonce_sum ^= nonce_of(config.key, pair->next - 2);
+		fb.nonce_sum = pair->nonce_sum;
+	}
+	bytes = wire_put_feedback(packet, &fb);
 
 	pair->now += RTT;
 	error = tfrc_sender_feedback(pair->sender, pair->now, packet, bytes);
@@ -348,6 +358,40 @@ static void test_ease(void)
 	tfrc_sender_free(pair.sender);
 }
 
+/*
+ * A queue that stays is others', and nothing tells losses from it apart: the
+ * rate is what the equation allows for all of them, whatever the receiver calls
+ * them.
+ */
+static void test_others_queue(void)
+{
+	const struct tfrc_sender_config with = {.connection_id = 1,
+						.packet_bytes = 1000,
+						.discrimination =
+							TFRC_LOSS_UDDJ};
+	struct pair pair;
+	double wanted = tfrc_equation(S, RTT_S, 0.02);
+
+	open_pair(&pair, &with);
+	send_packets(&pair, 1, true);
+	feed(&pair, 0, 0);
+	for (unsigned int i = 0; i < 4; i++)
+		eased(&pair, false, 0);
+	for (unsigned int i = 0; i < 60; i++) {
+		pair.congested = i % 2;
+		pair.queue_us = 60000;
+		pair.lost = true;
+		send_packets(&pair, 50, true);
+		EXPECT(feed(&pair, 1e12, 0) == 0, "refused");
+		EXPECT(i < 40 || pair.info.rate < 1.2 * wanted,
+		       "round trip %u: %g, for a loss in 50 packets %g", i,
+		       pair.info.rate, wanted);
+	}
+	EXPECT(pair.info.rate > 0.5 * wanted, "%g of %g", pair.info.rate,
+	       wanted);
+	tfrc_sender_free(pair.sender);
+}
+
 const struct test sender_tests[] = {
 	{test_initial, "a packet a second, then W_init a round trip (4.2)"},
 	{test_slow_start,
@@ -361,6 +405,8 @@ const struct test sender_tests[] = {
 	 "damping follows the square root of the round trip (4.5)"},
 	{test_ceiling, "the ceiling holds"},
 	{test_ease, "uddj yields to a queue and is back when it has gone"},
+	{test_others_queue,
+	 "beside others' queue it is plain TFRC, for all losses"},
 	{test_small, "small packets get what large ones would (RFC 4828)"},
 	{test_sizes, "1 byte to 64 KB are sent, more is refused"},
 	{0},
