@@ -67,7 +67,7 @@ struct wire_feedback {
 	uint32_t loss_events;
 	uint64_t edge;	    /* the fate of all packets below it is known */
 	uint32_t nonce_sum; /* XOR of the nonces of those that arrived */
-	uint32_t queue_us;  /* q; for information */
+	uint32_t queue_us;  /* UDDJ's q */
 	uint16_t holes;
 	struct wire_hole hole[WIRE_HOLES_MAX];
 };
