@@ -33,6 +33,8 @@ extern const struct test veno_backlog_tests[];
 extern const struct test tabe_tests[];
 extern const struct test peer_clock_tests[];
 extern const struct test forward_queue_tests[];
+extern const struct test wccp_option_tests[];
+extern const struct test wccp_share_tests[];
 
 /* Same numbers on every run. */
 void random_seed(u64 seed);

@@ -38,7 +38,8 @@ int main(void)
 {
 	const struct test *const suites[] = {
 		jitter_ratio_tests, veno_backlog_tests, tabe_tests,
-		peer_clock_tests, forward_queue_tests, NULL,
+		peer_clock_tests, forward_queue_tests, wccp_option_tests,
+		wccp_share_tests, NULL,
 	};
 	unsigned int passed = 0, failed = 0;
 	const struct test *test;

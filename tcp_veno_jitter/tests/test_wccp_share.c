@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Oracle: the paper's formulas in double precision.
+ *
+ * Tolerance: S, J and r_b are divided by an interval that is up to 1 us too long
+ * (1e-3 of the shortest, 1 ms), busy time is cut to a us, and r_b, th_b and
+ * dS / S to 1 / 2^16. So r_b is off by e = 2e-3 * r_b + 1e-3 / ms + 2^-16 and
+ * dS / S by e * th_b / r_b^2, and what it is cut to.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "estimators/wccp_share.h"
+#include "harness.h"
+
+#define PACKETS_MAX	50
+
+/* dS / S as the paper has it, within our bounds. */
+static double oracle_factor(double busy, double threshold, double gain)
+{
+	double factor = busy > 0 ? (threshold - busy) / busy : 1;
+
+	return gain * fmin(fmax(factor, -0.5), 1);
+}
+
+static void agrees_with_the_formulas(void)
+{
+	u32 n, i, pkts, rate, bytes, ms;
+	double presence_s, sum_bytes, time_s, busy, factor, flows, slack, h;
+	struct wccp_law law;
+	struct wccp_share share;
+	struct wccp_load load;
+	u64 time_ns, busy_ns;
+
+	for (n = 0; n < 100000; n++) {
+		memset(&load, 0, sizeof(load));
+		presence_s = 0;
+		sum_bytes = 0;
+		pkts = random_between(1, PACKETS_MAX);
+		for (i = 0; i < pkts; i++) {
+			rate = random_log(31) + 1;
+			bytes = random_between(1, 1500);
+			ms = random_log(16);
+			wccp_load_note(&load, rate, ms, bytes);
+			presence_s += fmin((double)bytes / rate, 2);
+			sum_bytes += bytes;
+		}
+		time_ns = 1000000ULL + random_log(32);
+		busy_ns = time_ns / 65536 * random_between(0, 65536);
+		law.threshold_percent = random_between(10, 99);
+		law.gain_percent = random_between(1, 100);
+		law.shuffle_percent = random_between(0, 50);
+		wccp_share_update(&share, &load, time_ns, busy_ns, &law);
+
+		time_s = time_ns / 1e9;
+		busy = (double)busy_ns / time_ns;
+		factor = oracle_factor(busy, law.threshold_percent / 100.0,
+				       law.gain_percent / 100.0);
+		slack = 0.002 * busy + 0.000001 / time_s + 0.00002;
+		slack = busy > slack ? 0.0001 + slack / (busy - slack) /
+				       (busy - slack) : 1.5;
+		EXPECT(fabs((double)share.factor / WCCP_ONE - factor) <= slack,
+		       "%u: factor %f, not %f", n,
+		       (double)share.factor / WCCP_ONE, factor);
+		flows = fmin(fmax(presence_s / time_s, 0.25), 32768);
+		EXPECT(fabs((double)share.flows / WCCP_ONE - flows) <=
+		       flows * 0.002 + 0.001, "%u: J %f, not %f", n,
+		       (double)share.flows / WCCP_ONE, flows);
+		EXPECT(fabs(share.rate - sum_bytes / time_s) <=
+		       sum_bytes / time_s * 0.002 + 1, "%u: S %u, not %f", n,
+		       share.rate, sum_bytes / time_s);
+		h = law.shuffle_percent / 100.0;
+		factor = (double)share.factor / WCCP_ONE;
+		flows = (double)share.flows / WCCP_ONE;
+		rate = random_log(31);
+		factor = fmax(factor, 0) * share.rate / flows +
+			 fmin(factor, 0) * rate +
+			 h * (share.rate / flows - rate);
+		slack = 2 + (share.rate / flows + rate) / WCCP_ONE;
+		EXPECT(fabs(wccp_share_feedback(&share, rate) - factor) <= slack,
+		       "%u: fb %d, not %f", n,
+		       wccp_share_feedback(&share, rate), factor);
+	}
+}
+
+/* Whatever segments and the channel say, no rate is taken away. */
+static void hostile_fields_stay_in_bounds(void)
+{
+	static const u32 RATES[] = { 0, 1, 2, 0x7fffffff, 0x80000000, ~0U };
+	static const u64 TIMES_NS[] = { 1, 999, 1000, 1000000,
+					WCCP_TIME_MAX_NS };
+	struct wccp_law law = { 92, 100, 50 };
+	struct wccp_share share;
+	struct wccp_load load;
+	u32 n, i, rate;
+	u64 time_ns;
+	s32 fb;
+
+	for (n = 0; n < 200000; n++) {
+		memset(&load, 0, sizeof(load));
+		for (i = random_between(0, 20); i; i--)
+			wccp_load_note(&load, RATES[random_u32() % 6],
+				       random_u32(), random_log(32));
+		if (n % 16 == 0) {
+			load.presence_ns = ~0ULL - random_u32();
+			load.bytes = ~0ULL - random_u32();
+			load.pkts = ~0U;
+			wccp_load_note(&load, 0, 0, ~0U);
+		}
+		EXPECT(wccp_load_interval_ms(&load) <= WCCP_INTERVAL_MAX_MS ||
+		       load.pkts == ~0U, "interval");
+		time_ns = TIMES_NS[random_u32() % 5];
+		wccp_share_update(&share, &load, time_ns,
+				  random_u32() % 2 ? ~0ULL : random_log(32),
+				  &law);
+		rate = RATES[random_u32() % 6];
+		fb = wccp_share_feedback(&share, rate);
+		EXPECT(share.factor >= -WCCP_ONE / 2 && share.factor <= WCCP_ONE,
+		       "factor %d", share.factor);
+		EXPECT(fb >= -(s64)rate, "fb %d of %u", fb, rate);
+		EXPECT(share.flows >= WCCP_FLOWS_MIN && share.cut <= WCCP_ONE &&
+		       share.raise <= WCCP_RATE_MAX, "J, raise, cut");
+	}
+}
+
+static void silence_and_noise(void)
+{
+	const struct wccp_law law = { 92, 100, 0 };
+	struct wccp_load load = { 0 };
+	struct wccp_share share;
+
+	EXPECT(wccp_load_interval_ms(&load) == WCCP_INTERVAL_MIN_MS, "none");
+	wccp_load_note(&load, 10000, 100, 1000);
+	wccp_share_update(&share, &load, 100000000, 0, &law);
+	EXPECT(share.factor == WCCP_ONE, "0 %%: %d", share.factor);
+	EXPECT(share.raise > 9990 && share.raise <= 10000, "%u", share.raise);
+	EXPECT(share.cut == 0, "%u", share.cut);
+	wccp_share_update(&share, &load, 100000000, 1, &law);
+	EXPECT(share.factor == WCCP_ONE, "tiny: %d", share.factor);
+	wccp_share_update(&share, &load, 100000000, 100000000, &law);
+	EXPECT(fabs(share.factor + 0.08 * WCCP_ONE) < 3,
+	       "100 %%: %d", share.factor);
+	EXPECT(share.raise == 0 && share.cut == (u32)-share.factor,
+	       "100 %%: %u %u", share.raise, share.cut);
+}
+
+/* Where the channel is as busy as it should be, rates become equal. */
+static void shuffling_makes_rates_equal(void)
+{
+	const struct wccp_law law = { 50, 50, 10 };
+	u32 rates[] = { 1000, 5000, 40000 };
+	struct wccp_share share;
+	struct wccp_load load;
+	u32 n, i, packet;
+
+	for (n = 0; n < 100; n++) {
+		memset(&load, 0, sizeof(load));
+		for (i = 0; i < 3; i++)
+			for (packet = 0; packet < rates[i] / 100; packet++)
+				wccp_load_note(&load, rates[i], 100, 100);
+		wccp_share_update(&share, &load, 1000000000, 500000000, &law);
+		for (i = 0; i < 3; i++)
+			rates[i] += wccp_share_feedback(&share, rates[i]);
+	}
+	for (i = 0; i < 3; i++)
+		EXPECT(fabs(rates[i] / (46000 / 3.0) - 1) < 0.03, "%u", rates[i]);
+}
+
+/* A flow is counted once, however many packets it sends at its rate. */
+static void flows_are_counted_once(void)
+{
+	const struct wccp_law law = { 92, 50, 10 };
+	struct wccp_share share;
+	struct wccp_load load;
+	u32 flows, f, i;
+
+	for (flows = 1; flows <= 20; flows++) {
+		memset(&load, 0, sizeof(load));
+		for (f = 1; f <= flows; f++)
+			for (i = 0; i < 10 * f; i++)
+				wccp_load_note(&load, f * 10000, 100, 1000);
+		wccp_share_update(&share, &load, 1000000000, 500000000, &law);
+		EXPECT(fabs((double)share.flows / WCCP_ONE - flows) < 0.001 * flows,
+		       "%f, not %u", (double)share.flows / WCCP_ONE, flows);
+	}
+}
+
+const struct test wccp_share_tests[] = {
+	{ agrees_with_the_formulas,
+	  "wccp: a node's share is the paper's within rounding" },
+	{ flows_are_counted_once, "wccp: J counts each flow once" },
+	{ shuffling_makes_rates_equal,
+	  "wccp: rates that share a node become equal, their sum stays" },
+	{ silence_and_noise,
+	  "wccp: 0 %, 100 % and next to no busyness give the bounds" },
+	{ hostile_fields_stay_in_bounds,
+	  "wccp: hostile fields and clocks leave fb in bounds" },
+	{ NULL, NULL }
+};
