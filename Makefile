@@ -66,9 +66,11 @@ matrix: setup
 SCTP_FUZZ ?= 1000000
 SCTP_ENDS ?= 10000
 SCTP_FAILOVER ?= 100
+# segments
+WCCP_FUZZ ?= 1000000
 test-debug: setup
-	@TEST_KERNEL=debug SCTP_FUZZ=$(SCTP_FUZZ) SCTP_ENDS=$(SCTP_ENDS) SCTP_FAILOVER=$(SCTP_FAILOVER) \
-		$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests/test_modules.py sctp_jitter/tests/test_sctp.py
+	@TEST_KERNEL=debug WCCP_FUZZ=$(WCCP_FUZZ) SCTP_FUZZ=$(SCTP_FUZZ) SCTP_ENDS=$(SCTP_ENDS) SCTP_FAILOVER=$(SCTP_FAILOVER) \
+		$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests/test_{modules,wccp}.py sctp_jitter/tests/test_sctp.py
 	@testbed/run demo --kernel debug --algorithms veno_jitter,jtcp,veno03,tabe --seed 1 --out '$(DEMO_OUT)-debug' --resume
 
 check: setup

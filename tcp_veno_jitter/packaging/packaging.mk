@@ -44,6 +44,7 @@ deb:
 	$(call copy_sources,$(ROOT)/usr/src)
 	cp $(PACKAGING)/examples/* $(DOC)/examples
 	cp $(PACKAGING)/copyright $(DOC)
+	install -D -m 755 $(HERE)/tools/wccp-survey $(ROOT)/usr/sbin/wccp-survey
 	gzip -9n <$(HERE)/man/tcp_veno_jitter.7 >$(ROOT)/usr/share/man/man7/tcp_veno_jitter.7.gz
 	printf '$(PACKAGE) ($(VERSION)) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- $(MAINTAINER)  %s\n' \
 		"$$(date -uRd @$(SOURCE_DATE_EPOCH))" | gzip -9n >$(DOC)/changelog.gz

@@ -17,7 +17,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[1]
 SETUP = FOLDER.parent / "testbed" / "setup"
-MODULES = sorted(source.stem for source in FOLDER.glob("tcp_*.c"))
+MODULES = sorted(source.stem for name in ("tcp", "sch") for source in FOLDER.glob(f"{name}_*.c"))
 SOURCES = sorted(
     path for pattern in ("*.c", "*.h") for path in FOLDER.rglob(pattern) if path.is_file()
 )
@@ -113,7 +113,7 @@ def built(request, tmp_path_factory) -> Built:
 
 def test_there_are_modules():
     """The folder has modules to build, or every other test here would be empty."""
-    assert {"tcp_jtcp", "tcp_veno03", "tcp_tabe"} <= set(MODULES)
+    assert {"tcp_jtcp", "tcp_veno03", "tcp_tabe", "sch_wccp"} <= set(MODULES)
 
 
 def test_builds_without_a_warning(built):
@@ -174,14 +174,16 @@ def checkpatch() -> Path | None:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(FOLDER)))
-def test_kernel_style(source):
+def test_kernel_style(source, tmp_path):
     """checkpatch --strict is content with every source file."""
     script = checkpatch()
     if not script:
         pytest.skip("no checkpatch.pl: testbed/setup kernel")
+    # without a tree it does not know that struct Qdisc is the kernel's own name
+    known = ["--ignore", "CAMELCASE"] if source.name.startswith("sch_") else []
     done = subprocess.run(
-        ["perl", script, "--no-tree", "--strict", "--file", source],
-        capture_output=True, text=True,
+        ["perl", script, "--no-tree", "--strict", *known, "--file", source],
+        capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search("total: 0 errors, 0 warnings, 0 checks, [1-9]", done.stdout), done.stdout

@@ -11,6 +11,13 @@ from test_build import tree_params
 
 FOLDER = Path(__file__).resolve().parents[1]
 ACK, TX_START = "TCP_CONG_CONTROL_HAS_ACK", "TCP_CONG_HAS_TX_START"
+HASHINFO = "INET_LOOKUP_HAS_HASHINFO"
+LOOKUP = {
+    True: "struct sock *__inet_lookup_established(struct net *net,\n\t\tstruct inet_hashinfo"
+    " *hashinfo,\n\t\tconst __be32 saddr);\n",
+    False: "struct sock *__inet_lookup_established(const struct net *net,\n"
+    "\t\tconst __be32 saddr);\n",
+}
 
 # Each hook as kernels declare it, and how their core calls it.
 CONG_CONTROL = {
@@ -71,10 +78,24 @@ def probe(srctree: Path, src: Path = FOLDER) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
-def write_header(tree: Path, text: str) -> None:
+def write_header(tree: Path, text: str, lookup: str = LOOKUP[True]) -> None:
     header = tree / "include" / "net" / "tcp.h"
     header.parent.mkdir(parents=True)
     header.write_text(text)
+    header.with_name("inet_hashtables.h").write_text(lookup)
+
+
+@pytest.mark.parametrize("has_hashinfo", LOOKUP)
+def test_lookups_arguments_are_found_out(has_hashinfo, tmp_path):
+    """From the declaration, wherever its lines break."""
+    write_header(tmp_path, kernel_header(True, True), LOOKUP[has_hashinfo])
+    assert (f"-D{HASHINFO}" in probe(tmp_path).stdout.split()) == has_hashinfo
+
+
+def test_no_lookup_is_an_error(tmp_path):
+    write_header(tmp_path, kernel_header(True, True), "/* elsewhere */\n")
+    done = probe(tmp_path)
+    assert done.returncode != 0 and "no __inet_lookup_established" in done.stderr
 
 
 @pytest.mark.parametrize("has_ack", [False, True])
@@ -133,6 +154,7 @@ NEW_FORM = "void (*)(struct sock *, u32, int, const struct rate_sample *)"
 FACTS = (
     ("ack", ACK, f"__builtin_types_compatible_p(typeof({OPS}->cong_control), {NEW_FORM}) ? 1 : -1"),
     ("tx_start", TX_START, f"sizeof({OPS}->cwnd_event_tx_start)"),
+    ("lookup", HASHINFO, "sizeof(__inet_lookup_established(0, 0, 0, 0, 0, 0, 0, 0))"),
 )
 
 
@@ -140,7 +162,9 @@ FACTS = (
 def test_compiler_agrees_with_the_probe(tree, tmp_path):
     """compat/Kbuild says of a real kernel's header what its compiler says: yes twice, no twice."""
     (tmp_path / "compat").symlink_to(FOLDER / "compat")
-    (tmp_path / "Kbuild").write_text("obj-m := ack.o tx_start.o\ninclude $(src)/compat/Kbuild\n")
+    (tmp_path / "Kbuild").write_text(
+        "obj-m := ack.o tx_start.o lookup.o\ninclude $(src)/compat/Kbuild\n"
+    )
     for name, flag, fact in FACTS:
         (tmp_path / f"{name}.c").write_text(
             f"#include <net/tcp.h>\nint fact[{fact}];\n#ifndef {flag}\n#error no\n#endif\n"

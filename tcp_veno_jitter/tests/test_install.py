@@ -197,6 +197,7 @@ def test_package_says_what_it_is(package):
         script = package / "DEBIAN" / name
         assert os.access(script, os.X_OK) and run("sh", "-n", script).returncode == 0
         assert "@" not in script.read_text() and version in script.read_text()
+    assert os.access(package / "usr" / "sbin" / "wccp-survey", os.X_OK)
     manual = package / "usr" / "share" / "man" / "man7" / "tcp_veno_jitter.7.gz"
     assert manual.exists() and list((package / "usr/share/doc/veno-jitter-dkms/examples").iterdir())
 

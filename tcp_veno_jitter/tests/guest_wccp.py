@@ -1,0 +1,801 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What WCCP claims, inside the lab kernel: guest_wccp.py prints TAP. Times are virtual.
+
+    a --wccp--> r --wccp--> s ==delay, rate==> b
+      <==delay==                       <--wccp--
+
+The channel is a script's: it tells the agents of a, r and b how busy it is.
+"""
+
+import argparse
+import contextlib
+import errno
+import os
+import random
+import re
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path as File
+
+import guest_net as net
+from guest_net import Flow
+
+from lab.guest.kernel_log import KernelLog
+from lab.stats import jain_index
+from labtest.claims import Claims, near
+from labtest.guest import (
+    abort,
+    errno_as_nobody,
+    first_in_line,
+    inside,
+    leave_namespace,
+    refusal,
+    return_to_namespace,
+    run_cmd,
+    write_file,
+)
+from labtest.wire import TunWire
+
+CLAIMS = Claims()
+claim = CLAIMS.add
+
+STATE = "/proc/thread-self/net/wccp"
+MODULES = ("-d", "/run/lab/modules")
+AGENTS = (("a", "to-r"), ("r", "to-s"), ("b", "to-s"))
+KIND, EXID, DATA_BYTES, ECHO_BYTES = 254, 0x5743, 16, 8
+SO_RCVBUFFORCE = 33
+TELL_S = 0.02
+SETTLE_S = 15
+
+
+class WccpPath(net.Path):
+    """AGENTS: the devices that have the queueing discipline."""
+
+    def __init__(self, agents=AGENTS, rate_mbps=20, **arguments):
+        super().__init__(rate_mbps=rate_mbps, **arguments)
+        self.agents = agents
+
+    def shape(self, *_extra: str, action: str = "change") -> None:
+        for agent in self.agents:
+            attach(*agent)
+
+    def set_delay(self, forward_ms: float, action: str = "add") -> None:
+        run_cmd("tc", "-n", "s", "qdisc", action, "dev", "to-b", "root", "netem", "limit",
+                str(self.queue_pkts), "delay", f"{forward_ms}ms", "rate",
+                f"{self.rate_mbps}mbit")  # fmt: skip
+        run_cmd("tc", "-n", "r", "qdisc", action, "dev", "to-a", "root", "netem", "limit",
+                "100000", "delay", f"{self.delay_ms}ms")  # fmt: skip
+
+
+def attach(name: str, dev: str) -> None:
+    run_cmd("tc", "-n", name, "qdisc", "add", "dev", dev, "root", "wccp")
+
+
+def detach(name: str, dev: str) -> None:
+    run_cmd("tc", "-n", name, "qdisc", "del", "dev", dev, "root")
+
+
+def tell(dev: str, busy_ns: int, time_ns: int) -> None:
+    """Say how busy the channel of DEV, in this namespace, has been."""
+    write_file(STATE, f"{dev} {busy_ns} {time_ns}")
+
+
+def states(name: str) -> dict[str, dict[str, str]]:
+    """Return what the agents of a namespace say of themselves, by device."""
+    with inside(name):
+        head, *rows = (line.split() for line in File(STATE).read_text().splitlines())
+    return {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+
+
+def count(name: str, dev: str, what: str) -> int:
+    return int(states(name)[dev][what])
+
+
+def sent_bytes(name: str, dev: str) -> int:
+    with inside(name):
+        line = next(x for x in File("/proc/thread-self/net/dev").read_text().splitlines()
+                    if x.strip().startswith(f"{dev}:"))  # fmt: skip
+    return int(line.split(":")[1].split()[8])
+
+
+class Channel(threading.Thread):
+    """Tells the agents of a path how busy the channel is: SHARE() of the time."""
+
+    def __init__(self, share: Callable[[], float], agents=AGENTS):
+        super().__init__()
+        self.share, self.agents = share, agents
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        busy_ns, before_ns = 0, time.monotonic_ns()
+        while not self.ended.wait(TELL_S):
+            now_ns = time.monotonic_ns()
+            busy_ns += int(self.share() * (now_ns - before_ns))
+            before_ns = now_ns
+            for name, dev in self.agents:
+                with contextlib.suppress(OSError), inside(name):
+                    tell(dev, busy_ns, now_ns)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_exc):
+        self.ended.set()
+        self.join()
+
+
+class Load:
+    """How busy what r sends makes a channel of so many Mb/s."""
+
+    def __init__(self, capacity_mbps: float):
+        self.capacity_bps = capacity_mbps * 1e6
+        self.before = (time.monotonic(), sent_bytes("r", "to-s"))
+
+    def __call__(self) -> float:
+        now = (time.monotonic(), sent_bytes("r", "to-s"))
+        passed_s = now[0] - self.before[0]
+        bits = (now[1] - self.before[1]) * 8
+        self.before = now
+        return min(bits / passed_s / self.capacity_bps, 1.0) if passed_s > 0 else 1.0
+
+
+def rate_mbps(flow: Flow) -> float:
+    """Return r_p; 0: plain TCP."""
+    return flow.cc_info()["bw_bps"] / 1e6
+
+
+def goodput_mbps(flow: Flow, over_s: float) -> float:
+    before = flow.info().bytes_acked
+    time.sleep(over_s)
+    return (flow.info().bytes_acked - before) * 8e-6 / over_s
+
+
+@contextlib.contextmanager
+def flows(count: int, algorithm: str = "wccp"):
+    with contextlib.ExitStack() as stack:
+        made = []
+        for _ in range(count):
+            net.PORT += 1
+            made.append(stack.enter_context(Flow(algorithm)))
+        yield made
+
+
+# --- what is on the wire -----------------------------------------------------
+
+
+def checksum(data: bytes) -> int:
+    data += b"\0" * (len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def parse_options(options: bytes) -> list[tuple[int, bytes]]:
+    found, i = [], 0
+    while i < len(options) and options[i]:
+        if options[i] == 1:
+            i += 1
+            continue
+        found.append((options[i], options[i + 2 : i + options[i + 1]]))
+        i += options[i + 1]
+    return found
+
+
+class Seen:
+    """A segment from the wire; ValueError if a checksum is wrong."""
+
+    def __init__(self, packet: bytes):
+        header_bytes = (packet[0] & 15) * 4
+        self.ip_bytes = struct.unpack_from("!H", packet, 2)[0]
+        packet = packet[: self.ip_bytes]
+        tcp = packet[header_bytes:]
+        pseudo = packet[12:20] + struct.pack("!2H", socket.IPPROTO_TCP, len(tcp))
+        if checksum(packet[:header_bytes]) or checksum(pseudo + tcp):
+            raise ValueError(f"a wrong checksum: {packet[:80].hex()}")
+        self.flags = tcp[13]
+        doff = (tcp[12] >> 4) * 4
+        self.payload_bytes = len(tcp) - doff
+        self.options = parse_options(tcp[20:doff])
+        ours = [body for kind, body in self.options if kind == KIND]
+        bodies = [body[2:] for body in ours if body[:2] == struct.pack("!H", EXID)]
+        self.data = next((body for body in bodies if len(body) == DATA_BYTES - 4), None)
+        self.echo = next((body for body in bodies if len(body) == ECHO_BYTES - 4), None)
+        self.sack_blocks = sum(len(body) // 8 for kind, body in self.options if kind == 5)
+
+
+def listen(name: str, dev: str) -> socket.socket:
+    """Return a socket that hears what comes in at DEV."""
+    with inside(name):
+        tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+    tap.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 26)
+    tap.bind((dev, 0x0800))
+    tap.setblocking(False)
+    return tap
+
+
+def heard(tap: socket.socket) -> list[Seen]:
+    segments = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            packet, (*_, kind, _hardware, _address) = tap.recvfrom(1 << 16)
+            if kind == socket.PACKET_HOST or kind == socket.PACKET_OTHERHOST:
+                segments.append(Seen(packet))
+    return segments
+
+
+def offload(name: str, dev: str, **features: str) -> None:
+    words = [word for pair in features.items() for word in pair]
+    with inside(name):
+        run_cmd("ethtool", "-K", dev, *words)
+
+
+@contextlib.contextmanager
+def whole_checksums():
+    """Ends that leave no checksum to the device, so that it is on the wire."""
+    for name, dev in (("a", "to-r"), ("b", "to-s")):
+        offload(name, dev, tx="off")
+    yield
+
+
+@claim("data has the option, ACKs the echo; checksums are right and no packet is beyond the MTU")
+def check_wire():
+    with WccpPath(), whole_checksums(), Channel(lambda: 0.5), contextlib.ExitStack() as stack:
+        there, back = listen("s", "to-r"), listen("s", "to-b")
+        stack.callback(there.close)
+        stack.callback(back.close)
+        (flow,) = stack.enter_context(flows(1))
+        time.sleep(3)
+        data = [seen for seen in heard(there) if seen.payload_bytes]
+        acks = [seen for seen in heard(back) if not seen.flags & 2]
+        assert len(data) > 100 and len(acks) > 50, (len(data), len(acks))
+        assert max(seen.ip_bytes for seen in data) == net.MTU_BYTES
+        assert all(seen.data for seen in data[1:]), "data without the option"
+        assert not any(seen.data for seen in acks)
+        told = sum(seen.echo is not None for seen in acks)
+        assert told >= len(acks) - 2, f"{told} of {len(acks)}"
+        assert rate_mbps(flow) > 0
+        assert count("a", "to-r", "no_room") == 0
+
+
+@claim("ACKs whose blocks fill the options have no echo, and the flow repairs its losses")
+def check_sack_room():
+    with WccpPath(), whole_checksums(), Channel(lambda: 0.3), flows(1) as (flow,):
+        time.sleep(2)
+        tap = listen("s", "to-b")
+        run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
+                "1000", "delay", "25ms", "rate", "20mbit", "loss", "20%")  # fmt: skip
+        time.sleep(8)
+        acks = heard(tap)
+        tap.close()
+        by_blocks = {n: [s for s in acks if s.sack_blocks == n] for n in range(5)}
+        assert len(by_blocks[3]) > 5 and not any(s.echo for s in by_blocks[3])
+        assert len(by_blocks[2]) > 5 and all(s.echo for s in by_blocks[2])
+        assert flow.info().retransmits > 10
+        before = flow.info().bytes_acked
+        time.sleep(3)
+        assert flow.info().bytes_acked > before
+
+
+@claim("where the path's MTU is smaller than the device's, both ways' segments keep to it")
+def check_path_mtu():
+    with WccpPath(), whole_checksums(), Channel(lambda: 0.5), contextlib.ExitStack() as stack:
+        for name, to, via in (("a", "10.0.2.0/24", "10.0.1.2"), ("b", "10.0.1.0/24", "10.0.2.1")):
+            run_cmd("ip", "-n", name, "route", "replace", to, "via", via, "mtu", "1200")
+        taps = [listen("s", "to-r"), listen("s", "to-b")]
+        (flow,) = stack.enter_context(flows(1))
+        back = threading.Thread(target=flow.peer.sendall, args=(bytes(10**6),))
+        back.start()
+        read = 0
+        while read < 10**6:
+            read += len(flow.sock.recv(1 << 16))
+        back.join()
+        there, here = ([seen for seen in heard(tap) if seen.payload_bytes] for tap in taps)
+        for tap in taps:
+            tap.close()
+        assert max(seen.ip_bytes for seen in there) == 1200
+        assert max(seen.ip_bytes for seen in here) == 1200
+        assert any(seen.data for seen in there) and rate_mbps(flow) > 0
+        # b's algorithm leaves no room
+        assert not any(seen.echo for seen in here if seen.ip_bytes > 1192)
+
+
+@claim("with segmentation offloads the option is on each segment, and all arrive whole")
+def check_gso():
+    with WccpPath(rate_mbps=400, queue_pkts=10000), Channel(lambda: 0.2):
+        for name, dev in (("a", "to-r"), ("r", "to-a"), ("r", "to-s"), ("s", "to-r")):
+            offload(name, dev, tso="on", gso="on", gro="on", tx="on")
+        offload("s", "to-b", tso="off", gso="off", tx="off")
+        tap = listen("b", "to-s")
+        with flows(1) as (flow,):
+            time.sleep(6)
+            data = [seen for seen in heard(tap) if seen.payload_bytes]
+            tap.close()
+            assert all(seen.data for seen in data[1:])
+            assert max(seen.ip_bytes for seen in data) <= net.MTU_BYTES
+            inserted = count("a", "to-r", "inserted")
+            assert inserted < 0.9 * len(data), f"{inserted} for {len(data)}: none was cut"
+            assert flow.info().bytes_acked > 10**7
+
+
+# --- the law -----------------------------------------------------------------
+
+
+@claim("rates rise to the channel's threshold and stay, without a queue")
+def check_converges():
+    with WccpPath(), Channel(Load(10)), flows(1) as (flow,):
+        time.sleep(SETTLE_S)
+        # what r sends is headers, too: 1500 + 14 bytes carry 1432
+        near(goodput_mbps(flow, 5), 10 * 0.93 * 1432 / 1514, 0.7)
+        assert flow.info().srtt_us < 1.2 * flow.info().min_rtt_us
+        assert flow.info().retransmits == 0
+
+
+@claim("flows that join get their share, and what flows that leave had goes to who stays")
+def check_join_and_leave():
+    with WccpPath(), Channel(Load(10)), flows(1) as (first,):
+        time.sleep(SETTLE_S)
+        with flows(2) as joined:
+            time.sleep(2 * SETTLE_S)
+            rates = [rate_mbps(flow) for flow in (first, *joined)]
+            assert jain_index(rates) > 0.97, rates
+            near(sum(rates), 9, 1.2)
+        time.sleep(SETTLE_S)
+        near(rate_mbps(first), 10 * 0.93 * 1432 / 1514, 0.8)
+
+
+@claim("on a channel that is always busy a flow sinks to half a segment a round trip, and lives")
+def check_always_busy():
+    share = 0.2
+    with WccpPath(), Channel(lambda: share), flows(1) as (flow,):
+        time.sleep(3)
+        share = 1.0
+        time.sleep(60)
+        info = flow.info()
+        floor_mbps = info.mss_bytes * 8 / info.srtt_us / 2
+        near(rate_mbps(flow), floor_mbps, 0.3 * floor_mbps)
+        before = info.bytes_acked
+        time.sleep(3)
+        assert flow.info().bytes_acked > before
+        share = 0.1
+        time.sleep(10)
+        assert rate_mbps(flow) > 3
+
+
+@claim("on a channel that is never busy losses still bound the rate: Reno's window is under it")
+def check_never_busy():
+    with WccpPath(rate_mbps=5, queue_pkts=30) as path, Channel(lambda: 0.0), flows(1) as (flow,):
+        time.sleep(20)
+        info = flow.info()
+        assert info.retransmits > 0 and info.cwnd_pkts < 3 * (path.queue_pkts + path.bdp_pkts())
+        most = info.cwnd_pkts * info.mss_bytes * 8 / info.srtt_us
+        assert 0 < rate_mbps(flow) <= 2.2 * most, (rate_mbps(flow), most)
+        assert goodput_mbps(flow, 10) > 4
+
+
+# --- who does not know of it -------------------------------------------------
+
+
+@claim("a receiver without an agent gets plain TCP, as fast as Reno's")
+def check_ignorant_peer():
+    got = {}
+    for algorithm in ("wccp", "reno"):
+        with (
+            WccpPath(AGENTS[:2], rate_mbps=10, queue_pkts=60),
+            Channel(lambda: 0.99, AGENTS[:2]),
+            flows(1, algorithm) as (flow,),
+        ):
+            time.sleep(5)
+            got[algorithm] = goodput_mbps(flow, 20)
+            assert rate_mbps(flow) == 0 if algorithm == "wccp" else True
+            if algorithm == "wccp":
+                assert count("a", "to-r", "inserted") > 1000
+                assert count("a", "to-r", "told") == 0
+    near(got["wccp"], got["reno"], 0.05 * got["reno"])
+
+
+@claim("a sender without an agent is plain TCP, and puts nothing on the wire")
+def check_no_agent():
+    with WccpPath(AGENTS[1:], rate_mbps=10, queue_pkts=60), Channel(lambda: 0.5, AGENTS[1:]):
+        tap = listen("r", "to-a")
+        with flows(1) as (flow,):
+            time.sleep(10)
+            assert not any(seen.data for seen in heard_loosely(tap))
+            assert rate_mbps(flow) == 0 and goodput_mbps(flow, 10) > 8
+        tap.close()
+
+
+def heard_loosely(tap: socket.socket) -> list[Seen]:
+    with contextlib.suppress(ValueError):  # checksums are the device's
+        return heard(tap)
+    return []
+
+
+@claim("feedback that ends (stripped options, an agent that goes) leaves plain TCP, and comes back")
+def check_feedback_ends():
+    with WccpPath(), Channel(lambda: 0.6), flows(1) as (flow,):
+        time.sleep(3)
+        assert rate_mbps(flow) > 0
+        detach("b", "to-s")
+        time.sleep(4)
+        assert rate_mbps(flow) == 0
+        before = flow.info().bytes_acked
+        time.sleep(2)
+        assert flow.info().bytes_acked > before
+        attach("b", "to-s")
+        time.sleep(2)
+        assert rate_mbps(flow) > 0
+
+
+@claim("agents that nobody tells of the channel let segments pass as they are")
+def check_deaf():
+    share = 0.6
+    with WccpPath(rate_mbps=10, queue_pkts=60), flows(1) as (flow,):
+        time.sleep(3)
+        assert rate_mbps(flow) == 0 and count("a", "to-r", "inserted") == 0
+        with Channel(lambda: share):
+            time.sleep(3)
+            assert rate_mbps(flow) > 0
+            assert states("a")["to-r"]["channel"] == "alive"
+        time.sleep(6)
+        assert rate_mbps(flow) == 0
+        assert states("a")["to-r"]["channel"] == "deaf"
+        assert goodput_mbps(flow, 10) > 8
+
+
+@claim("a node that fails in mid path costs the time that it is away, and no more")
+def check_node_failure():
+    with WccpPath(), Channel(Load(10)), flows(1) as (flow,):
+        time.sleep(SETTLE_S)
+        before = rate_mbps(flow)
+        run_cmd("ip", "-n", "r", "link", "set", "to-s", "down")
+        time.sleep(3)
+        run_cmd("ip", "-n", "r", "link", "set", "to-s", "up")
+        run_cmd("ip", "-n", "r", "route", "replace", "10.0.2.0/24", "via", "10.0.3.2")
+        time.sleep(2 * SETTLE_S)
+        near(rate_mbps(flow), before, 0.15 * before)
+
+
+# --- clocks and hostile numbers ----------------------------------------------
+
+
+@claim("the channel's clock may wrap, stand, go back or jump; the flow goes on")
+def check_clocks():
+    last = 2**64 - 1
+    tales = [
+        [(0, 0)] * 5,
+        [(last - 10**8 + i * 10**7, last - 10**8 + i * 10**7) for i in range(10)],
+        [((i * 10**7) % 2**64, (last + 1 - 5 * 10**7 + i * 10**7) % 2**64) for i in range(10)],
+        [(10**9 - i * 10**7, 10**9 - i * 10**7) for i in range(10)],
+        [(i * 10**17, i * 10**18) for i in range(10)],
+        [(i * 10**10, i * 10**7) for i in range(10)],
+        [(i % 2 * last, i * 10**7) for i in range(10)],
+    ]
+    with WccpPath(), flows(1) as (flow,):
+        for tale in tales:
+            before = flow.info().bytes_acked
+            for busy_ns, time_ns in tale:
+                for name, dev in AGENTS:
+                    with inside(name):
+                        tell(dev, busy_ns, time_ns)
+                time.sleep(0.1)
+            time.sleep(1)
+            assert flow.info().bytes_acked > before, tale
+        with Channel(Load(10)):
+            time.sleep(3 * SETTLE_S)
+            near(goodput_mbps(flow, 5), 10 * 0.93 * 1432 / 1514, 0.7)
+
+
+@claim("the state file refuses what it cannot read, devices that it does not know, and strangers")
+def check_state_file():
+    with WccpPath(), inside("a"):
+        for text in ("", "x", "to-r", "to-r 1", "to-r x 1", "to-r 1 x", "to-r -1 1\0"):
+            assert refusal(lambda text=text: write_file(STATE, text)) in (
+                errno.EINVAL,
+                0 if "-1" in text or not text else errno.EINVAL,
+            ), text
+        assert refusal(lambda: tell("lo", 1, 1)) == errno.ENODEV
+        assert refusal(lambda: tell("to-s", 1, 1)) == errno.ENODEV, "another namespace's"
+        assert refusal(lambda: write_file(STATE, "y" * 4096)) != 0
+        assert errno_as_nobody(lambda: tell("to-r", 1, 1)) in (errno.EPERM, errno.EACCES)
+
+
+@claim("the queueing discipline is a device's root, and nothing else")
+def check_root_only():
+    with WccpPath():
+        run_cmd("tc", "-n", "s", "qdisc", "add", "dev", "to-r", "root", "handle", "1:", "htb")
+        run_cmd("tc", "-n", "s", "class", "add", "dev", "to-r", "parent", "1:", "classid", "1:1",
+                "htb", "rate", "1mbit")  # fmt: skip
+        try:
+            run_cmd("tc", "-n", "s", "qdisc", "add", "dev", "to-r", "parent", "1:1", "wccp")
+        except RuntimeError as error:
+            assert "root" in str(error), error
+        else:
+            raise AssertionError("it was taken")
+
+
+def random_option(choose: random.Random) -> bytes:
+    """Return bytes of TCP options that WCCP's parser, and the law behind it, have to survive."""
+    exid = struct.pack("!H", EXID)
+    rate = choose.choice((0, 1, 1000, 2**31 - 1, 2**31, 2**32 - 1, choose.getrandbits(32)))
+    interval = choose.choice((0, 1, 100, 65535))
+    pieces = (
+        b"\1",
+        bytes((8, 10)) + choose.randbytes(8),
+        bytes((KIND, 16)) + exid + struct.pack("!2I2H", rate, choose.getrandbits(32), interval, 0),
+        bytes((KIND, 8)) + exid + choose.randbytes(4),
+        bytes((KIND, choose.randrange(256))) + exid,
+        bytes((19, 18)) + choose.randbytes(16),
+        choose.randbytes(choose.randrange(1, 9)),
+    )
+    options = b"".join(choose.choices(pieces, k=choose.randrange(1, 5)))[:40]
+    if choose.random() < 0.2 and options:
+        at = choose.randrange(len(options))
+        options = options[:at] + choose.randbytes(1) + options[at + 1 :]
+    return options + b"\1" * (-len(options) % 4)
+
+
+class Wire(TunWire):
+    """A tun device with an agent; what is written to it comes in at this host, which forwards."""
+
+    HERE, THERE, BEYOND = "10.7.0.1", "10.7.0.2", "10.8.0.2"
+
+    def __enter__(self):
+        self.open([self.HERE])
+        run_cmd("ip", "route", "add", "10.8.0.0/24", "via", self.THERE)
+        write_file("/proc/sys/net/ipv4/ip_forward", 1)
+        write_file("/proc/sys/net/ipv4/conf/all/rp_filter", 0)
+        write_file("/proc/sys/net/ipv4/conf/wire/send_redirects", 0)
+        write_file("/proc/sys/net/ipv4/conf/all/send_redirects", 0)
+        run_cmd("tc", "qdisc", "add", "dev", "wire", "root", "wccp")
+        return self
+
+    def __exit__(self, *_exc):
+        self.close()
+
+    def step(self, until_us: int) -> bool:
+        return False
+
+    def drain(self) -> list[bytes]:
+        packets = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                packets.append(os.read(self.tun, 1 << 16))
+        return packets
+
+
+def segment(choose: random.Random, to: str, port: int, seq: int, ack: int) -> bytes:
+    """Return a segment with random options, some of them with lengths that are wrong."""
+    options = random_option(choose)
+    payload = bytes(choose.choice((0, 1, 100)))
+    doff = 5 + len(options) // 4
+    if choose.random() < 0.1:
+        doff = choose.randrange(16)
+    flags = choose.choice((0x10, 0x10, 0x18, 0x10, 0x02, 0x12, 0x04, 0x11, choose.randrange(256)))
+    tcp = struct.pack("!2H2I2BHHH", 5001, port, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, doff << 4,
+                      flags, 1000, 0, 0) + options + payload  # fmt: skip
+    source, target = socket.inet_aton(Wire.THERE), socket.inet_aton(to)
+    pseudo = source + target + struct.pack("!2H", socket.IPPROTO_TCP, len(tcp))
+    tcp = tcp[:16] + struct.pack("!H", checksum(pseudo + tcp)) + tcp[18:]
+    ip_bytes = 20 + len(tcp) if choose.random() < 0.95 else choose.randrange(65536)
+    fragment = choose.choice((0, 0, 0, 0, 0, 0, 0, 0x2000, 0x4000, 7))
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, ip_bytes, 1, fragment, 64, socket.IPPROTO_TCP, 0,
+                     source, target)  # fmt: skip
+    ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
+    packet = ip + tcp
+    return packet[: choose.randrange(20, len(packet) + 1)] if choose.random() < 0.05 else packet
+
+
+@claim("segments with hostile options, to this host and through it, do no harm")
+def check_fuzz():
+    """What is forwarded has fb lowered, or is as it was, and its checksum is right."""
+    choose = random.Random(1)
+    with Wire() as wire, contextlib.ExitStack() as stack:
+        sock = socket.socket()
+        stack.callback(abort, sock)  # nothing is left that holds the module
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"wccp")
+        sock.setblocking(False)
+        sock.bind((Wire.HERE, 4000))
+        seq = connect(wire, sock)
+        forwarded = lowered = 0
+        for i in range(OPTIONS.fuzz):
+            if i % 50 == 0:
+                tell("wire", i * 10**6, i * 10**6 + choose.randrange(10**9))
+                with contextlib.suppress(OSError):
+                    sock.send(bytes(100))
+            if i % 1000 == 0:
+                time.sleep(0.05)
+            through = choose.random() < 0.4
+            packet = segment(choose, Wire.BEYOND if through else Wire.HERE, 4000, 1000 + i, seq)
+            with contextlib.suppress(OSError):
+                os.write(wire.tun, packet)
+            for came in wire.drain():
+                if through and came[16:20] == socket.inet_aton(Wire.BEYOND):
+                    forwarded += 1
+                    lowered += unlike(packet, came)
+        assert forwarded > OPTIONS.fuzz / 10, forwarded
+        assert lowered > OPTIONS.fuzz / 100, lowered
+        state = states_here()["wire"]
+        assert int(state["lowered"]) >= lowered, (state, lowered)
+
+
+def states_here() -> dict[str, dict[str, str]]:
+    head, *rows = (line.split() for line in File(STATE).read_text().splitlines())
+    return {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+
+
+def connect(wire: Wire, sock: socket.socket) -> int:
+    """Be the peer of a handshake; return the sequence number that it acknowledges."""
+    with contextlib.suppress(BlockingIOError):
+        sock.connect((Wire.THERE, 5001))
+    time.sleep(0.01)
+    syn = next(p for p in wire.drain() if p[9] == socket.IPPROTO_TCP)
+    isn = struct.unpack_from("!I", syn, 24)[0]
+    tcp = struct.pack(
+        "!2H2I2BHHH", 5001, 4000, 999, isn + 1 & 0xFFFFFFFF, 5 << 4, 0x12, 60000, 0, 0
+    )
+    source, target = socket.inet_aton(Wire.THERE), socket.inet_aton(Wire.HERE)
+    pseudo = source + target + struct.pack("!2H", socket.IPPROTO_TCP, len(tcp))
+    tcp = tcp[:16] + struct.pack("!H", checksum(pseudo + tcp)) + tcp[18:]
+    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 1, 0, 64, 6, 0, source, target)
+    ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
+    os.write(wire.tun, ip + tcp)
+    return isn + 1
+
+
+def unlike(sent: bytes, came: bytes) -> bool:
+    """Say whether a forwarded segment's fb was changed; AssertionError if more was, or wrongly."""
+    ip_bytes = struct.unpack_from("!H", sent, 2)[0]
+    fragment = struct.unpack_from("!H", sent, 6)[0] & 0x3FFF
+    sent, came = sent[20:ip_bytes], came[20:]
+    assert len(sent) == len(came)
+    if sent == came:
+        return False
+    assert not fragment, "a fragment was changed"
+    different = [i for i in range(len(sent)) if sent[i] != came[i] and i not in (16, 17)]
+    options = parse_offsets(sent[20 : (sent[12] >> 4) * 4])
+    assert options and set(different) <= set(range(20 + options[0] + 8, 20 + options[0] + 12))
+    at = 20 + options[0] + 8
+    before, after = (struct.unpack_from("!i", text, at)[0] for text in (sent, came))
+    assert after < before, "fb was raised"
+    pseudo = socket.inet_aton(Wire.THERE) + socket.inet_aton(Wire.BEYOND)
+    pseudo += struct.pack("!2H", socket.IPPROTO_TCP, len(came))
+    assert checksum(pseudo + came) == 0, "a wrong checksum"
+    return True
+
+
+def parse_offsets(options: bytes) -> list[int]:
+    """Return where WCCP's options on data are."""
+    found, i = [], 0
+    while i < len(options) and options[i]:
+        if options[i] == 1:
+            i += 1
+            continue
+        if i + 1 >= len(options) or not 2 <= options[i + 1] <= len(options) - i:
+            break
+        exid = options[i + 2 : i + 4]
+        if options[i : i + 2] == bytes((KIND, 16)) and exid == struct.pack("!H", EXID):
+            found.append(i)
+        i += options[i + 1]
+    return [at for at in found if at % 2 == 0]
+
+
+# --- modules -----------------------------------------------------------------
+
+
+def users(module: str) -> int:
+    return int(File(f"/sys/module/{module}/refcnt").read_text())
+
+
+def wait_unused(*modules: str) -> None:
+    for _ in range(200):
+        if not any(map(users, modules)):
+            return
+        time.sleep(0.1)
+    raise AssertionError({module: users(module) for module in modules})
+
+
+@claim("no module that is in use can be unloaded; the agent can go and come under load")
+def check_unload():
+    with WccpPath(), Channel(Load(10)), flows(2) as made:
+        time.sleep(1)
+        for module in ("sch_wccp", "tcp_wccp"):
+            try:
+                run_cmd("rmmod", module)
+            except RuntimeError as error:
+                assert "in use" in str(error), error
+            else:
+                raise AssertionError(f"{module} was unloaded")
+        for i in range(20):
+            name, dev = AGENTS[i % len(AGENTS)]
+            detach(name, dev)
+            time.sleep(0.05 * (i % 3))
+            attach(name, dev)
+            time.sleep(0.1)
+        for name, dev in AGENTS:
+            detach(name, dev)
+        run_cmd("rmmod", "sch_wccp")
+        before = [flow.info().bytes_acked for flow in made]
+        time.sleep(3)
+        after = [flow.info().bytes_acked for flow in made]
+        assert all(x > y for x, y in zip(after, before, strict=True))
+        for flow in made:
+            net.set_algorithm(flow.sock, "reno")
+            assert net.algorithm_of(flow.sock) == "reno"
+        time.sleep(1)
+    wait_unused("tcp_wccp")
+    run_cmd("rmmod", "tcp_wccp")
+    run_cmd("modprobe", *MODULES, "sch_wccp")
+
+
+@claim("what the option takes of a segment is given back with another algorithm")
+def check_reserve():
+    with WccpPath(()), flows(1) as (flow,):
+        time.sleep(1)
+        with_option = flow.info().mss_bytes
+        net.set_algorithm(flow.sock, "reno")
+        time.sleep(1)
+        assert flow.info().mss_bytes == with_option + DATA_BYTES
+        for _ in range(30):
+            for name in ("wccp", "cubic"):
+                net.set_algorithm(flow.sock, name)
+                time.sleep(0.01)
+        assert flow.info().mss_bytes == with_option + DATA_BYTES
+        assert flow.info().mss_bytes == net.MTU_BYTES - 40 - 12
+
+
+@claim("namespaces and devices go with agents and traffic on them, and nothing is left")
+def check_namespaces():
+    for _ in range(5):
+        home = leave_namespace()
+        run_cmd("ip", "link", "add", "x", "type", "veth", "peer", "name", "y")
+        run_cmd("ip", "link", "set", "x", "up")
+        run_cmd("tc", "qdisc", "add", "dev", "x", "root", "wccp")
+        tell("x", 1, 1)
+        return_to_namespace(home)
+    for _ in range(5):
+        with WccpPath(), Channel(lambda: 0.5), flows(1):
+            time.sleep(0.5)
+            run_cmd("ip", "-n", "r", "link", "del", "to-s")
+    wait_unused("sch_wccp")
+
+
+@claim("parameters out of range are refused")
+def check_parameters():
+    ranges = {
+        "sch_wccp": {"threshold_percent": (10, 99), "gain_percent": (1, 100),
+                     "shuffle_percent": (0, 50), "ask_medium": (0, 1)},
+        "tcp_wccp": {"pkts_per_interval": (1, 100)},
+    }  # fmt: skip
+    for module, parameters in ranges.items():
+        for name, (least, most) in parameters.items():
+            path = f"/sys/module/{module}/parameters/{name}"
+            was = File(path).read_text()
+            for bad in (least - 1, most + 1, "x", "", 2**40):
+                assert refusal(lambda p=path, b=bad: write_file(p, f"{b}\n")) == errno.EINVAL
+            for good in (least, most):
+                write_file(path, good)
+            write_file(path, was)
+
+
+@claim("the kernel log holds no complaint at the end, and no memory was lost")
+def check_log():
+    complaint = KernelLog().complaint()
+    assert not complaint, complaint
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fuzz", type=int, default=5000, help="segments")
+    parser.add_argument("wanted", nargs="?", default="", help="claims that match this")
+    OPTIONS = parser.parse_args()
+    first_in_line()
+    run_cmd("modprobe", *MODULES, "-a", "tun", "sch_htb", "sch_wccp")
+    wanted = re.compile(OPTIONS.wanted)
+    held = [one.holds() for one in CLAIMS if wanted.search(one.text)]
+    sys.exit(0 if all(held) else 1)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""wccp-survey reads what nl80211 says, and survives what it could say. No device is needed."""
+
+import random
+import socket
+import struct
+import subprocess
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[1] / "tools" / "wccp-survey"
+
+
+def load_tool():
+    loader = SourceFileLoader("wccp_survey", str(TOOL))
+    module = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+survey = load_tool()
+
+
+def attribute(kind: int, content: bytes) -> bytes:
+    text = struct.pack("=HH", 4 + len(content), kind) + content
+    return text + bytes(-len(text) % 4)
+
+
+def u64(value: int) -> bytes:
+    return struct.pack("=Q", value)
+
+
+def result(*info: bytes) -> bytes:
+    """Return a NEW_SURVEY_RESULTS as the kernel lays it out (nl80211_send_survey())."""
+    frequency = attribute(1, struct.pack("=I", 2412))
+    return (
+        struct.pack("=BBH", 51, 1, 0)
+        + attribute(3, struct.pack("=I", 7))
+        + attribute(84 | 0x8000, frequency + b"".join(info))
+    )
+
+
+IN_USE, TIME, BUSY = attribute(3, b""), attribute(4, u64(5000)), attribute(5, u64(1234))
+
+
+def test_times_of_the_channel_in_use():
+    assert survey.survey_times_ns(result(IN_USE, TIME, BUSY)) == (1_234_000_000, 5_000_000_000)
+
+
+@pytest.mark.parametrize("info", [(TIME, BUSY), (IN_USE, BUSY), (IN_USE, TIME), ()])
+def test_what_is_not_told_is_not_made_up(info):
+    assert survey.survey_times_ns(result(*info)) is None
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 7, 9])
+def test_a_number_of_a_strange_width_is_none(width):
+    times = (attribute(4, bytes(width)), attribute(5, bytes(width)))
+    assert survey.survey_times_ns(result(IN_USE, *times)) is None
+
+
+def test_hostile_bytes_are_read_to_their_end():
+    """Whatever is cut or changed: a result, or none."""
+    choose = random.Random(1)
+    whole = result(IN_USE, TIME, BUSY)
+    for _ in range(20000):
+        text = bytearray(whole[: choose.randrange(len(whole) + 1)])
+        for _ in range(choose.randrange(4)):
+            if text:
+                text[choose.randrange(len(text))] = choose.randrange(256)
+        found = survey.survey_times_ns(bytes(text))
+        assert found is None or all(0 <= ns < 2**64 * 10**6 for ns in found)
+        list(survey.messages(bytes(text)))
+
+
+class Kernel:
+    """A netlink socket that answers from a list of datagrams."""
+
+    def __init__(self, *datagrams: bytes):
+        self.datagrams = list(datagrams)
+
+    def send(self, _message: bytes) -> None:
+        pass
+
+    def recv(self, _most: int) -> bytes:
+        return self.datagrams.pop(0)
+
+
+def message(kind: int, content: bytes) -> bytes:
+    return struct.pack("=IHHII", 16 + len(content), kind, 0, 1, 0) + content
+
+
+def test_a_dump_of_several_channels():
+    """The one in use is taken, from whichever datagram."""
+    other, used = result(TIME, BUSY), result(IN_USE, TIME, BUSY)
+    done = message(survey.NLMSG_DONE, bytes(4))
+    kernel = Kernel(message(30, other) + message(30, other), message(30, used), done)
+    assert survey.read_survey(kernel, 30, "lo") == (1_234_000_000, 5_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("datagrams", "complaint"),
+    [
+        ((message(survey.NLMSG_DONE, bytes(4)),), "does not tell how busy"),
+        ((message(survey.NLMSG_ERROR, struct.pack("=i", -95)),), "no survey"),
+    ],
+)
+def test_a_driver_without_a_survey_is_one_line(datagrams, complaint):
+    with pytest.raises(survey.NoSurvey, match=complaint):
+        survey.read_survey(Kernel(*datagrams), 30, "lo")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["no-such-dev", "--once"], 1), (["lo", "--interval-ms", "1"], 2), ([], 2)],
+)
+def test_the_command_says_what_is_wrong(arguments, status):
+    done = subprocess.run([TOOL, *arguments], capture_output=True, text=True)
+    assert done.returncode == status and "Traceback" not in done.stderr
+    assert done.stderr.strip().splitlines()[-1].startswith("wccp-survey: ")
+
+
+def test_netlink_is_asked_as_it_wants():
+    """This kernel's generic netlink takes the request: it knows no such family, or which it is."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, survey.NETLINK_GENERIC) as link:
+        name = b"nlctrl\0"
+        ask = survey.request(
+            survey.GENL_ID_CTRL, 0, survey.CTRL_CMD_GETFAMILY, survey.CTRL_ATTR_FAMILY_NAME, name
+        )
+        link.send(ask)
+        content = next(survey.answers(link, ends=False))
+    found = survey.attributes(content[4:])[survey.CTRL_ATTR_FAMILY_ID]
+    assert int.from_bytes(found, "little") == survey.GENL_ID_CTRL
