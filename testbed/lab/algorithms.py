@@ -12,7 +12,8 @@ STOCK_SCTP = "sctp"
 class Algorithm:
     """NAME is what sysctl takes; OURS: built here; MODULE: what modprobe loads (None: built in);
     CLASSIFIES: its module tells what it takes each loss for (tcp_verdict.h, sctp_verdict.h);
-    TIMES_PACKETS: it wants TIMESTAMP chunks (SCTP)."""
+    TIMES_PACKETS: it wants TIMESTAMP chunks (SCTP); AGENT: the queueing discipline that it has on
+    the nodes of a wireless path, whose module is sch_AGENT."""
 
     name: str
     ours: bool
@@ -21,6 +22,12 @@ class Algorithm:
     classifies: bool = False
     transport: str = "tcp"
     times_packets: bool = False
+    agent: str = ""
+
+    @property
+    def parameter_modules(self) -> list[str]:
+        """Return the modules that have its parameters."""
+        return [name for name in (self.module, self.agent and f"sch_{self.agent}") if name]
 
 
 ALGORITHMS = {
@@ -36,6 +43,13 @@ ALGORITHMS = {
         Algorithm("jtcp", True, "tcp_jtcp", "jitter ratio tells random loss from congestion", True),
         Algorithm("veno03", True, "tcp_veno03", "TCP Veno as published in 2003", True),
         Algorithm("tabe", True, "tcp_tabe", "receiver-clocked bandwidth estimate (New Jersey)"),
+        Algorithm(
+            "wccp",
+            True,
+            "tcp_wccp",
+            "the nodes of a wireless path say how fast to send (WCCP)",
+            agent="wccp",
+        ),
         Algorithm("reno", False, None, "the kernel's NewReno"),
         Algorithm("cubic", False, None, "the kernel's default"),
         Algorithm("veno", False, "tcp_veno", "the kernel's Veno"),

@@ -216,8 +216,8 @@ class Build:
     def check_parameters(self, modules: dict[str, dict[str, int]]) -> None:
         """Refuse a scenario's module parameters that the built modules do not have."""
         for algorithm, values in modules.items():
-            module = self.module_file(ALGORITHMS[algorithm].module)
-            text = run_cmd(["/sbin/modinfo", "-F", "parm", module], "modinfo")
+            files = map(self.module_file, ALGORITHMS[algorithm].parameter_modules)
+            text = run_cmd(["/sbin/modinfo", "-F", "parm", *files], "modinfo")
             known = dict(line.split(":", 1) for line in text.splitlines())
             for name, value in values.items():
                 if name not in known:

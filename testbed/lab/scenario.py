@@ -97,6 +97,7 @@ class Topology:
     homes: int = 1  # of each host; between the second ones there is a way of its own
     nodes: int = 0  # of a wireless chain
     mtu_bytes: int = 1500  # of every interface
+    agents: bool = True  # its nodes help those algorithms that want help
     offloads: bool = True
     ecn: bool = False
 

@@ -24,6 +24,7 @@ title = "A wireless chain"
 kind = "wireless-chain"
 nodes = {nodes}
 offloads = false
+{topology}
 [medium]
 {medium}
 [[flows]]
@@ -37,8 +38,10 @@ warmup_s = 2
 """
 
 
-def parsed(nodes=3, medium="", flow="", duration_s=12):
-    text = SCENARIO.format(nodes=nodes, medium=medium, flow=flow, duration_s=duration_s)
+def parsed(nodes=3, medium="", flow="", duration_s=12, topology=""):
+    text = SCENARIO.format(
+        nodes=nodes, medium=medium, flow=flow, duration_s=duration_s, topology=topology
+    )
     return scenario.parse("wireless", tomllib.loads(text))
 
 
@@ -74,6 +77,30 @@ def test_same_seed_same_bytes(backend, expand):
     alone = raw_bytes(backend, batch[1:])
     assert together[batch[1].id] == alone[batch[1].id]
     assert together[batch[0].id]["medium.csv"] != together[batch[1].id]["medium.csv"]
+
+
+def test_wccp_is_repeatable(backend, expand):
+    """Its agents' timers and answers, too, and whatever queues the point before had."""
+    batch = expand(parsed(), seeds=(1,), algorithm="reno")
+    batch += expand(parsed(), seeds=(1, 2), algorithm="wccp")
+    together = raw_bytes(backend, batch)
+    alone = raw_bytes(backend, batch[2:])
+    assert together[batch[2].id] == alone[batch[2].id]
+    alone = raw_bytes(backend, batch[:1])
+    assert together[batch[0].id] == alone[batch[0].id]
+
+
+def test_wccp_hears_the_medium(backend, expand):
+    """Over two hops it carries nearly what Reno does, without a queue; without its agents it is
+    Reno, queue and all."""
+    reno, wccp, plain = (
+        run(backend, expand(parsed(topology=extra), algorithm=algorithm)[0])
+        for algorithm, extra in (("reno", ""), ("wccp", ""), ("wccp", "agents = false"))
+    )
+    assert wccp["goodput_mbps"] > 0.8 * reno["goodput_mbps"]
+    assert wccp["rtt_ms_mean"] < 0.3 * reno["rtt_ms_mean"]
+    assert wccp["own_queue_drops"] == wccp["queue_drops"] == 0
+    assert plain["rtt_ms_mean"] > 0.8 * reno["rtt_ms_mean"]
 
 
 @pytest.mark.parametrize("nodes", [2, 4])

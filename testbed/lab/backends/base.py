@@ -195,7 +195,8 @@ class Backend(ABC):
         """Return what to load: the network's, our algorithms and the peers not built in."""
         queues = ["sch_tbf", *(f"sch_{aqm}" for aqm in AQMS)]
         tcp = [a.module for a in ALGORITHMS.values() if a.module and a.transport == "tcp"]
-        return [*self.guest_modules, *queues, *tcp]
+        agents = [f"sch_{a.agent}" for a in ALGORITHMS.values() if a.agent]
+        return [*self.guest_modules, *queues, *tcp, *agents]
 
     def check(self, points: list[Point]) -> None:
         """Refuse points that this backend cannot run."""

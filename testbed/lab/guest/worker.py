@@ -93,12 +93,19 @@ class Parameters:
             path.write_text(value)
         for algorithm, values in modules.items():
             for name, value in values.items():
-                path = Path(f"/sys/module/{ALGORITHMS[algorithm].module}/parameters/{name}")
+                path = parameter_file(algorithm, name)
                 self.defaults.setdefault(path, path.read_text())
                 try:
                     path.write_text(str(value))
                 except OSError as error:
                     raise ValueError(f"{algorithm} refuses {name} = {value}: {error}") from None
+
+
+def parameter_file(algorithm: str, name: str) -> Path:
+    """Return where the parameter NAME of an ALGORITHM is: in its module, or its agent's."""
+    folders = [f"/sys/module/{m}/parameters" for m in ALGORITHMS[algorithm].parameter_modules]
+    paths = [Path(folder, name) for folder in folders]
+    return next((path for path in paths if path.exists()), paths[0])
 
 
 def start_time(clock: str, now_s: float, processes: int) -> float:
@@ -162,6 +169,7 @@ class Lab:
         self.net.start()
         topologies.finish(self.net, topology["offloads"], topology["ecn"], topology["mtu_bytes"])
         self.parameters = Parameters()
+        self.agents: set[str] = set()
         self.warm_up()
 
     def warm_up(self) -> None:
@@ -172,6 +180,7 @@ class Lab:
             algorithm = "rfc9260" if self.sctp == "patched" else STOCK_SCTP
             flows.append(flow | {"algorithm": algorithm, "transport": "sctp"})
         point = {
+            "topology": {"agents": False},
             "rng_seed": 0,
             "duration_s": WARM_UP_S,
             "sample_ms": 100,
@@ -204,9 +213,12 @@ class Lab:
         self.set_sctp(point["flows"], point["sctp_settings"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         processes = 1 + 2 * len(point["flows"] + point["udp"]) + len(point["taps"])
+        if self.medium:
+            processes += 2 * len(self.medium.taps)
         start_s = start_time(self.clock, now_s, processes)
         if self.medium:
             self.start_medium(point, start_s, out)
+            self.set_agents(point)
         streams = [flow for flow in point["flows"] if flow["transport"] != "tfrc"]
         receivers = {(self.topo.host(*receiver(flow)), flow["transport"]): None for flow in streams}
         rwnd_bytes = point["sctp_settings"].get("rwnd_bytes")
@@ -288,6 +300,22 @@ class Lab:
         ]  # fmt: skip
         self.medium.begin(Medium(**values), seed, options, lambda: set_priority(MEDIUM_PRIORITY))
         self.dropped_before = self.medium.dropped_by_taps()
+
+    def set_agents(self, point: dict) -> None:
+        """Give all stations the queueing disciplines that the algorithms of POINT want there, and
+        take away those of the point before."""
+        agents = {ALGORITHMS[flow["algorithm"]].agent for flow in point["flows"]} - {""}
+        if not point["topology"]["agents"]:
+            agents = set()
+        for tap in self.medium.taps:
+            device = f"dev {tap.name} root"
+            commands = [f"tc qdisc del {device}"] * bool(self.agents)
+            commands += [f"tc qdisc add {device} {agent}" for agent in agents]
+            if commands:
+                topologies.run(tap.node, *commands)
+        for agent in agents:
+            Path(f"/sys/module/sch_{agent}/parameters/ask_medium").write_text("1")
+        self.agents = agents
 
     def stop_medium(self) -> None:
         dropped = self.medium.dropped_by_taps() - self.dropped_before
