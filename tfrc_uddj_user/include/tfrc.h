@@ -45,9 +45,9 @@ enum tfrc_discrimination {
 
 /* How UDDJ's congestion flag enters the rate (docs/tfrc.md has the figures). */
 enum tfrc_uddj_law {
-	TFRC_UDDJ_EASE = 0, /* a congested round trip lowers the rate to below
-			       what arrives */
-	TFRC_UDDJ_MARK = 1, /* it is a loss event, as an ECN mark is */
+	TFRC_UDDJ_EASE = 0,	/* it lowers a target, of which is sent what the
+				   queue allows */
+	TFRC_UDDJ_MARK = 1,	/* it is a loss event, as an ECN mark is */
 	TFRC_UDDJ_CLASSIFY = 2, /* it tells losses apart, nothing else */
 };
 

@@ -26,8 +26,9 @@
  * - Nothing in (7), (8) ever lowers q when the path got longer or a clock was
  *   stepped. A queue is part of the round trip: a q that stays above what the
  *   round trip has on top of its smallest is cut down to that.
- * - A loss is congestion if, besides the flag, the queue is at least half as
- *   long as the longest of the last half minute: a queue that drops is full.
+ * - A loss is congestion if the queue stood above UDDJ_QUEUE_NS, or had the
+ * flag a round trip before, and is at least 0.85 of the longest of the last
+ * half minute: a queue that drops is full.
  * - Gaps in the numbers are skipped: with (2) over the hole, sums stay exact.
  */
 #ifndef TFRC_UDDJ_H
@@ -119,7 +120,8 @@ bool uddj_interval_end(struct uddj *u);
  * uddj_lost() - packets are missing after the newest
  * @u: state
  *
- * Return: by congestion, as the interval up to here or the one before says.
+ * Return: by congestion, as the queue and the interval up to here, or the one
+ * before, say.
  */
 bool uddj_lost(const struct uddj *u);
 

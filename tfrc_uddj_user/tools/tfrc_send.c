@@ -27,9 +27,10 @@
 #define PAYLOAD_DEFAULT 1400
 #define SOCKET_BYTES	(4 << 20)
 /* Packets closer than this leave together: no timer is finer. */
-#define NAP_NS	    250000
-#define FIN_TRIES   8
-#define FIN_WAIT_NS (NS_PER_S / 2)
+#define NAP_NS	     250000
+#define LEAD_PACKETS 64
+#define FIN_TRIES    8
+#define FIN_WAIT_NS  (NS_PER_S / 2)
 
 static const char *const algorithms[] = {"tfrc", "uddj", "wireless", NULL};
 static const char *const laws[] = {"ease", "mark", "classify", NULL};
@@ -533,14 +534,25 @@ static bool make_packet(struct run *run, tfrc_time now, uint8_t *room,
 	return true;
 }
 
-/* So little that no answer can be missed before a packet has left. */
+/*
+ * So little that no answer can be missed before a packet has left, and that fq
+ * has room: it keeps a hundred packets of a flow.
+ */
 static tfrc_time lead_of(const struct run *run)
 {
 	struct tfrc_sender_info info;
+	double packets_s;
 
 	if (!run->outlet.lead_ns)
 		return 0;
 	tfrc_sender_get_info(run->sender, &info);
+	packets_s =
+		LEAD_PACKETS *
+		(double)(run->options->payload_bytes + TFRC_DATA_HEADER_BYTES) /
+		info.rate;
+	if (packets_s < 1e-9 * (double)run->outlet.lead_ns)
+		return earlier((tfrc_time)(packets_s * NS_PER_S),
+			       info.rtt_ns / 4);
 	return earlier(run->outlet.lead_ns, info.rtt_ns / 4);
 }
 
