@@ -129,6 +129,7 @@ class Sctp:
     rwnd_bytes: int = 0  # the receivers' window; 0: labflow's, which limits nothing
     miss_indications: int = 3
     idle_retransmit: int = 0
+    timestamps: int = 0  # 1: TIMESTAMP chunks also where the algorithm has no use for them
 
     @property
     def is_patched(self) -> bool:
@@ -603,7 +604,8 @@ def _check_loss_and_delay(where: str, link: Link) -> None:
 def _sctp(table: dict) -> Sctp:
     sctp = _build(Sctp, table, "sctp")
     limits = {
-        "rwnd_bytes": (1500, 1 << 30), "miss_indications": (3, 255), "idle_retransmit": (0, 1)
+        "rwnd_bytes": (1500, 1 << 30), "miss_indications": (3, 255), "idle_retransmit": (0, 1),
+        "timestamps": (0, 1),
     }  # fmt: skip
     for key, (least, most) in limits.items():
         if key in table and not least <= getattr(sctp, key) <= most:

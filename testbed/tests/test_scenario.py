@@ -101,6 +101,7 @@ def test_every_scenario_of_the_project_is_good():
         ({"topology": {"mtu_bytes": 544}}, "it needs its mss_bytes"),
         ({"sctp": {"rwnd_bytes": 1000}}, "1500 to"),
         ({"sctp": {"miss_indications": 2}}, "3 to 255"),
+        ({"sctp": {"timestamps": 190}}, "0 to 1"),
         ({"sctp": {"idle_retransmits": 1}}, "did you mean 'idle_retransmit'"),
         ({"links": 5}, "must be a table"),
         ({"claims": 5}, "[[tables]]"),

@@ -264,12 +264,13 @@ class Lab:
 
     def set_sctp(self, flows: list[dict], settings: dict[str, int]) -> None:
         """Give all hosts the SETTINGS, which an unpatched module does not have, and let those
-        exchange TIMESTAMP chunks that have an SCTP flow which wants them."""
+        exchange TIMESTAMP chunks that have an SCTP flow which wants them, or all."""
         settings = {key: value for key, value in settings.items() if key != "rwnd_bytes"}
+        always = bool(settings.pop("timestamps", 0))
         hosts: dict[tuple[str, int], bool] = {}
         for flow in flows:
             for host in (sender(flow), receiver(flow)):
-                timed = ALGORITHMS[flow["algorithm"]].times_packets
+                timed = always or ALGORITHMS[flow["algorithm"]].times_packets
                 hosts[host] = hosts.get(host, False) or timed
         for (end, pair), timed in hosts.items():
             with NetworkNamespaceOf(self.node_of((end, pair)).pid):
