@@ -85,6 +85,7 @@
 
 #define JSCTP_RTT_SHIFT		3	/* srtt: 7/8 of what it was */
 #define JSCTP_TICK_US		1	/* of the times in TIMESTAMP chunks */
+#define JSCTP_UNCLOCKED_BYTES	0x40000000U	/* 2^30: above any window */
 #define JSCTP_NO_QUEUE_US	~0U	/* no sample in this round trip yet */
 #define JSCTP_DRAIN_ROUNDS	3	/* until a smaller window shows in Q */
 #define JSCTP_OCWND_MTUS	4	/* least ocwnd, as RFC 9260 section 7.2.3 */
@@ -253,7 +254,9 @@ static void jsctp_count(struct jsctp *j, u32 bytes, u32 payload)
 
 	j->acked_pkts += sum / payload;
 	j->acked_bytes = sum % payload;
-	j->unclocked_bytes += bytes;
+	/* a peer that never returns a time must not make it wrap */
+	if (j->unclocked_bytes < JSCTP_UNCLOCKED_BYTES)
+		j->unclocked_bytes += bytes;
 }
 
 static void jsctp_estimate(const struct sctp_transport *t, struct jsctp *j)
