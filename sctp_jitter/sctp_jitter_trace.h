@@ -36,20 +36,20 @@ TRACE_EVENT(sctp_jitter_ratio,
 	    TP_ARGS(t, cwnd_pkts, jr, sjr),
 	    TP_STRUCT__entry(__field(u16, sport)
 			     __field(u16, dport)
-			     __field(__be32, path)
+			     __array(u8, path, 4)
 			     __field(u32, cwnd_pkts)
 			     __field(s32, jr)
 			     __field(s32, sjr)
 	    ),
 	    TP_fast_assign(__entry->sport = t->asoc->base.bind_addr.port;
 			   __entry->dport = t->asoc->peer.port;
-			   __entry->path = sctp_verdict_path(t);
+			   sctp_verdict_path(t, __entry->path);
 			   __entry->cwnd_pkts = cwnd_pkts;
 			   __entry->jr = jr;
 			   __entry->sjr = sjr;
 	    ),
 	    TP_printk("sport=%u dport=%u path=%pI4 cwnd_pkts=%u jr=%d sjr=%d",
-		      __entry->sport, __entry->dport, &__entry->path,
+		      __entry->sport, __entry->dport, __entry->path,
 		      __entry->cwnd_pkts, __entry->jr, __entry->sjr)
 );
 
@@ -59,7 +59,7 @@ TRACE_EVENT(sctp_verdict,
 	    TP_ARGS(t, congestion, timeout, features),
 	    TP_STRUCT__entry(__field(u16, sport)
 			     __field(u16, dport)
-			     __field(__be32, path)
+			     __array(u8, path, 4)
 			     __field(bool, congestion)
 			     __field(bool, timeout)
 			     __field(u32, snd_una)
@@ -76,7 +76,7 @@ TRACE_EVENT(sctp_verdict,
 	    ),
 	    TP_fast_assign(__entry->sport = t->asoc->base.bind_addr.port;
 			   __entry->dport = t->asoc->peer.port;
-			   __entry->path = sctp_verdict_path(t);
+			   sctp_verdict_path(t, __entry->path);
 			   __entry->congestion = congestion;
 			   __entry->timeout = timeout;
 			   __entry->snd_una = t->asoc->ctsn_ack_point + 1;
@@ -94,7 +94,7 @@ TRACE_EVENT(sctp_verdict,
 	    TP_printk("verdict=%s at=%s sport=%u dport=%u path=%pI4 snd_una=%u snd_nxt=%u cwnd_pkts=%u rtt_us=%u srtt_us=%u min_rtt_us=%u queue_us=%u queue_max_us=%u backlog=%u jr=%d sjr=%d",
 		      __entry->congestion ? "congestion" : "random",
 		      __entry->timeout ? "timeout" : "fast_retransmit",
-		      __entry->sport, __entry->dport, &__entry->path,
+		      __entry->sport, __entry->dport, __entry->path,
 		      __entry->snd_una, __entry->snd_nxt, __entry->cwnd_pkts,
 		      __entry->rtt_us, __entry->srtt_us, __entry->min_rtt_us,
 		      __entry->queue_us, __entry->queue_max_us,

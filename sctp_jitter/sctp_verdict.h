@@ -32,11 +32,12 @@ struct sctp_verdict_features {
 	s32 sjr;
 };
 
-/* Which path: the peer's address, 0 if it is not IPv4. */
-static inline __be32 sctp_verdict_path(const struct sctp_transport *t)
+/* Which path: 4 bytes of the peer's address, 0 if it is not IPv4. */
+static inline void sctp_verdict_path(const struct sctp_transport *t, u8 *path)
 {
-	return t->ipaddr.sa.sa_family == AF_INET ?
-		       t->ipaddr.v4.sin_addr.s_addr : 0;
+	memset(path, 0, 4);
+	if (t->ipaddr.sa.sa_family == AF_INET)
+		memcpy(path, &t->ipaddr.v4.sin_addr, 4);
 }
 
 #endif /* SCTP_VERDICT_H */
