@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-CLAIMS = Path(tempfile.gettempdir()) / f"veno-jitter-cpus-{os.getuid()}"
+CLAIMS = Path(tempfile.gettempdir()) / f".veno-jitter-cpus-{os.getuid()}"
 
 
 @contextmanager

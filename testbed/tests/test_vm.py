@@ -27,7 +27,7 @@ from lab.errors import BadInput, LabError
 
 KERNELS = os.environ.get("VM_KERNELS", "newest").split()
 OURS = tuple(name for name, a in ALGORITHMS.items() if a.ours and a.module)
-MODULES = {ALGORITHMS[name].module for name in OURS} | {"sctp_diag"}
+MODULES = {m for name in OURS for m in ALGORITHMS[name].parameter_modules} | {"sctp_diag"}
 DURATION_S = 20
 
 
