@@ -4,21 +4,22 @@
 import fcntl
 import itertools
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-CLAIMS = Path(tempfile.gettempdir()) / f".veno-jitter-cpus-{os.getuid()}"
+from lab.build import setup_paths
 
 
 @contextmanager
-def claimed(folder: Path = CLAIMS) -> Iterator[int]:
+def claimed(folder: Path | None = None) -> Iterator[int]:
     """Give one of the processors that this process may use, for as long as the block lasts.
 
     It is one of those with the fewest claims of any run, whatever started it: runs beside each
-    other take different ones. Locks in FOLDER tell; they end with their process.
+    other take different ones. Locks in FOLDER tell, by default in the cache, where no other user
+    can lay traps; they end with their process.
     """
+    folder = folder or Path(setup_paths()["cache"]) / "cpus"
     folder.mkdir(parents=True, exist_ok=True)
     cpus = sorted(os.sched_getaffinity(0))
     for depth, cpu in ((depth, cpu) for depth in itertools.count() for cpu in cpus):
