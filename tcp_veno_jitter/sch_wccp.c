@@ -7,6 +7,7 @@
  *   - puts the option on segments of sockets that use tcp_wccp,
  *   - lowers fb of all that pass, as busy as the channel is (wccp_share.h),
  *   - remembers fb of segments that end here and puts it on their ACKs,
+ *   - lets ACKs wait for each other, so that there are fewer,
  *   - tells tcp_wccp's sockets what came back.
  *
  * How busy the channel is, it asks the medium of docs/medium.md by a frame of
@@ -16,7 +17,7 @@
  *
  * A queueing discipline is what there is between IP and a device: it has the
  * device's name, namespace and life, sees what is sent from here and forwarded,
- * after TCP and before segmentation, and needs no firewall. It is a plain FIFO.
+ * after TCP and before segmentation, and needs no firewall. It is a FIFO.
  *
  * Nothing in a segment is trusted. An option can do no more than change other
  * numbers of this kind, for a while: what a node adds up is bounded, an echo's
@@ -46,7 +47,7 @@
 #include "tcp_param.h"
 #include "tcp_wccp.h"
 
-static struct tcp_param wccp_threshold_percent = { .value = 93, .min = 10, .max = 99 };
+static struct tcp_param wccp_threshold_percent = { .value = 95, .min = 10, .max = 99 };
 module_param_cb(threshold_percent, &tcp_param_ops, &wccp_threshold_percent,
 		0644);
 MODULE_PARM_DESC(threshold_percent,
@@ -62,6 +63,11 @@ module_param_cb(shuffle_percent, &tcp_param_ops, &wccp_shuffle_percent, 0644);
 MODULE_PARM_DESC(shuffle_percent,
 		 "h: how much of the rates is shared out anew, percent (0-50)");
 
+static struct tcp_param wccp_ack_segments = { .value = 3, .min = 1, .max = 8 };
+module_param_cb(ack_segments, &tcp_param_ops, &wccp_ack_segments, 0644);
+MODULE_PARM_DESC(ack_segments,
+		 "an ACK waits for others until it is for so many segments (1-8); 1: does not wait");
+
 static struct tcp_param wccp_ask_medium = { .value = 0, .min = 0, .max = 1 };
 module_param_cb(ask_medium, &tcp_param_ops, &wccp_ask_medium, 0644);
 MODULE_PARM_DESC(ask_medium,
@@ -75,6 +81,8 @@ MODULE_PARM_DESC(ask_medium,
 #define WCCP_SHARE_INTERVALS	4	/* and what is given as many of the node's */
 #define WCCP_DEAF_MS		2000	/* without a word about the channel */
 #define WCCP_ASK_AGAIN_MS	200
+#define WCCP_WAIT_MAX_MS	200	/* TCP itself may delay ACKs as long */
+#define WCCP_WAITING_MAX	64
 #define WCCP_QUEUE_PKTS		1000	/* where the device does not say */
 
 /* EtherType 0x88b5: docs/medium.md */
@@ -101,11 +109,19 @@ struct wccp_tuple {
  * @tuple: of the data
  * @feedback: fb of the newest segment (bytes/s)
  * @until: it counts until then (jiffies)
+ * @acked: the newest ACK that has been let go has this number
+ * @segment_bytes: the newest segment's payload
+ * @wait_ms: so long an ACK may wait for the next
+ * @acks: @acked is valid
  */
 struct wccp_echo {
 	struct wccp_tuple tuple;
 	s32 feedback;
 	unsigned long until;
+	u32 acked;
+	u32 segment_bytes;
+	u32 wait_ms;
+	bool acks;
 };
 
 /**
@@ -129,6 +145,7 @@ struct wccp_channel {
  * @lowered: segments whose fb was lowered
  * @echoed: ACKs that took one back
  * @told: echoes that sockets were told
+ * @joined: ACKs that were left out, as a newer one says the same
  */
 struct wccp_counts {
 	u64 inserted;
@@ -136,6 +153,7 @@ struct wccp_counts {
 	u64 lowered;
 	u64 echoed;
 	u64 told;
+	u64 joined;
 };
 
 /**
@@ -154,6 +172,8 @@ struct wccp_counts {
  * @echoes: sets of WCCP_ECHO_WAYS
  * @key: of the hash that chooses a set
  * @counts: for people
+ * @waiting: ACKs that wait for the next of their kind, under the queue's lock
+ * @watchdog: lets the first of them go
  */
 struct wccp_agent {
 	spinlock_t lock;	/* of what changes */
@@ -170,6 +190,8 @@ struct wccp_agent {
 	struct wccp_echo *echoes;
 	siphash_key_t key;
 	struct wccp_counts counts;
+	struct sk_buff_head waiting;
+	struct qdisc_watchdog watchdog;
 };
 
 /**
@@ -191,6 +213,7 @@ struct wccp_net {
  * @ack_seq: what it acknowledges
  * @acks: it does
  * @opens: SYN
+ * @plain: of the flags, ACK and no other
  * @options: behind the 20 bytes
  * @found: ours in them
  */
@@ -202,6 +225,7 @@ struct wccp_segment {
 	u32 ack_seq;
 	bool acks;
 	bool opens;
+	bool plain;
 	u8 options[WCCP_OPTIONS_MAX];
 	struct wccp_found found;
 };
@@ -209,6 +233,14 @@ struct wccp_segment {
 static unsigned int wccp_net_id __read_mostly;
 
 /* --- segments --------------------------------------------------------------- */
+
+/* Payload of a segment on the air: several may have become one buffer (GRO). */
+static u32 wccp_segment_bytes(const struct sk_buff *skb,
+			      const struct wccp_segment *segment)
+{
+	return skb_is_gso(skb) ? skb_shinfo(skb)->gso_size :
+				 segment->payload_bytes;
+}
 
 /* Is there one at offset @ip? All that is read is copied: it may be anything. */
 static bool wccp_read_segment(const struct sk_buff *skb, u32 ip,
@@ -245,6 +277,7 @@ static bool wccp_read_segment(const struct sk_buff *skb, u32 ip,
 	segment->ack_seq = ntohl(th->ack_seq);
 	segment->acks = th->ack && !th->rst && !th->syn;
 	segment->opens = th->syn;
+	segment->plain = tcp_flag_byte(th) == TCPHDR_ACK;
 	if (skb_copy_bits(skb, segment->tcp + sizeof(*th), segment->options,
 			  segment->header_bytes - sizeof(*th)))
 		return false;
@@ -522,28 +555,35 @@ static struct wccp_echo *wccp_echo_place(struct wccp_agent *agent,
 		if (time_before(set[i].until, echo->until))
 			echo = set + i;
 	echo->tuple = *tuple;
+	echo->acks = false;
 	return echo;
 }
 
-static void wccp_echo_note(struct wccp_agent *agent,
+static void wccp_echo_note(struct wccp_agent *agent, const struct sk_buff *skb,
 			   const struct wccp_segment *segment)
 {
 	struct wccp_request request =
 		wccp_option_read(segment->options + segment->found.data);
 	u32 lives_ms = clamp(WCCP_ECHO_INTERVALS * request.interval_ms,
 			     WCCP_ECHO_MIN_MS, WCCP_ECHO_MAX_MS);
+	u32 wait_ms = min_t(u32, request.interval_ms, WCCP_WAIT_MAX_MS);
+	u32 segment_bytes = wccp_segment_bytes(skb, segment);
 	struct wccp_echo *echo;
 
 	spin_lock(&agent->lock);
 	echo = wccp_echo_place(agent, &segment->tuple);
 	echo->feedback = wccp_pass(agent, &request, segment->payload_bytes);
 	echo->until = jiffies + msecs_to_jiffies(lives_ms);
+	echo->segment_bytes = segment_bytes;
+	/* the next one comes L / r_p later: is there any point in waiting? */
+	echo->wait_ms = (u64)segment_bytes * MSEC_PER_SEC <=
+			(u64)request.rate * wait_ms ? wait_ms : 0;
 	spin_unlock(&agent->lock);
 }
 
-/* Is there something to tell the sender of what this segment acknowledges? */
-static bool wccp_echo_of(struct wccp_agent *agent,
-			 const struct wccp_segment *segment, s32 *feedback)
+/* What the sender of what this segment acknowledges is to be told, if anything. */
+static struct wccp_echo *wccp_echo_of(struct wccp_agent *agent,
+				      const struct wccp_segment *segment)
 {
 	const struct wccp_tuple data = {
 		.saddr = segment->tuple.daddr,
@@ -551,12 +591,37 @@ static bool wccp_echo_of(struct wccp_agent *agent,
 		.sport = segment->tuple.dport,
 		.dport = segment->tuple.sport,
 	};
-	const struct wccp_echo *echo = wccp_echo_find(agent, &data);
+	struct wccp_echo *echo = wccp_echo_find(agent, &data);
 
 	if (!segment->acks || !echo || time_after_eq(jiffies, echo->until))
-		return false;
-	*feedback = echo->feedback;
-	return true;
+		return NULL;
+	return echo;
+}
+
+/*
+ * How long an ACK may wait for the next (ms). It must be plain, and for less than
+ * ack_segments segments that have not been acknowledged.
+ */
+static u32 wccp_ack_wait_ms(const struct wccp_echo *echo,
+			    const struct wccp_segment *segment)
+{
+	u32 fresh = segment->ack_seq - echo->acked;
+	u64 enough = (u64)tcp_param_get(&wccp_ack_segments) *
+		     echo->segment_bytes;
+
+	if (!segment->plain || segment->payload_bytes ||
+	    segment->found.sacks || !echo->acks || !fresh || fresh >= enough)
+		return 0;
+	return echo->wait_ms;
+}
+
+/* An ACK leaves; the echo of what it acknowledges may be gone. */
+static void wccp_ack_note(struct wccp_echo *echo, u32 ack_seq)
+{
+	if (!echo)
+		return;
+	echo->acked = ack_seq;
+	echo->acks = true;
 }
 
 /* --- what comes in ---------------------------------------------------------- */
@@ -597,7 +662,7 @@ static void wccp_incoming(struct wccp_agent *agent, const struct sk_buff *skb)
 	if (inet_addr_type(dev_net(skb->dev), segment.tuple.daddr) != RTN_LOCAL)
 		return;
 	if (segment.found.data >= 0 && segment.payload_bytes)
-		wccp_echo_note(agent, &segment);
+		wccp_echo_note(agent, skb, &segment);
 	if (segment.found.echo >= 0 && segment.acks)
 		wccp_tell_socket(agent, skb, &segment);
 }
@@ -625,7 +690,7 @@ static u32 wccp_compose(struct wccp_agent *agent, const struct sk_buff *skb,
 {
 	u32 room = wccp_room(skb, segment), bytes = 0;
 	struct wccp_request request;
-	s32 feedback;
+	const struct wccp_echo *echo;
 
 	if (tcp_wccp_is_used(skb->sk)) {
 		wccp_wake(agent);
@@ -640,40 +705,161 @@ static u32 wccp_compose(struct wccp_agent *agent, const struct sk_buff *skb,
 			}
 		}
 	}
-	if (room - bytes >= WCCP_ECHO_BYTES &&
-	    wccp_echo_of(agent, segment, &feedback)) {
-		wccp_echo_write(options + bytes, feedback);
+	echo = wccp_echo_of(agent, segment);
+	if (room - bytes >= WCCP_ECHO_BYTES && echo) {
+		wccp_echo_write(options + bytes, echo->feedback);
 		bytes += WCCP_ECHO_BYTES;
 		agent->counts.echoed++;
 	}
 	return bytes;
 }
 
-static void wccp_outgoing(struct wccp_agent *agent, struct sk_buff *skb)
+/*
+ * What the options of this packet are to say, and how long it may wait (ms).
+ * Without a socket of this host it is only passing.
+ */
+static u32 wccp_outgoing(struct wccp_agent *agent, struct sk_buff *skb,
+			 struct wccp_segment *segment)
 {
 	u8 options[WCCP_DATA_BYTES + WCCP_ECHO_BYTES];
-	struct wccp_segment segment;
 	struct wccp_request request;
+	struct wccp_echo *echo;
+	u32 bytes, wait_ms = 0;
 	s32 feedback;
-	u32 bytes;
 
-	if (skb->protocol != htons(ETH_P_IP) || skb_network_offset(skb) < 0 ||
-	    !wccp_read_segment(skb, skb_network_offset(skb), &segment) ||
-	    segment.found.sealed)
-		return;
-	if (wccp_may_insert(skb, &segment)) {
-		bytes = wccp_compose(agent, skb, &segment, options);
-		if (bytes && !wccp_insert(skb, &segment, options, bytes))
-			return;
+	if (wccp_may_insert(skb, segment)) {
+		bytes = wccp_compose(agent, skb, segment, options);
+		if (bytes && !wccp_insert(skb, segment, options, bytes))
+			return 0;
+		echo = wccp_echo_of(agent, segment);
+		if (echo && segment->found.echo >= 0)
+			wait_ms = wccp_ack_wait_ms(echo, segment);
+		if (!wait_ms)
+			wccp_ack_note(echo, segment->ack_seq);
 	}
-	if (segment.found.data < 0 || !segment.payload_bytes)
-		return;
-	request = wccp_option_read(segment.options + segment.found.data);
-	feedback = wccp_pass(agent, &request, segment.payload_bytes);
+	if (segment->found.data < 0 || !segment->payload_bytes)
+		return wait_ms;
+	request = wccp_option_read(segment->options + segment->found.data);
+	feedback = wccp_pass(agent, &request, segment->payload_bytes);
 	if (feedback < request.feedback) {
-		wccp_write_feedback(skb, &segment, feedback);
+		wccp_write_feedback(skb, segment, feedback);
 		agent->counts.lowered++;
 	}
+	return 0;
+}
+
+/* --- ACKs that wait ---------------------------------------------------------- */
+
+/*
+ * On this channel an ACK costs a fifth of what a segment does, and where segments
+ * are further apart than TCP delays an ACK (40 ms), each has its own. The sender
+ * paces, and its rate changes once per T_c: it need not hear of each segment.
+ */
+
+/**
+ * struct wccp_wait - private area of a packet that waits
+ * @until_ns: it leaves then
+ * @ack_seq: what it acknowledges
+ */
+struct wccp_wait {
+	u64 until_ns;
+	u32 ack_seq;
+};
+
+static struct wccp_wait *wccp_wait(const struct sk_buff *skb)
+{
+	qdisc_cb_private_validate(skb, sizeof(struct wccp_wait));
+	return (struct wccp_wait *)qdisc_skb_cb(skb)->data;
+}
+
+/* @skb waits no more. */
+static void wccp_wait_end(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct wccp_agent *agent = qdisc_priv(sch);
+
+	__skb_unlink(skb, &agent->waiting);
+	sch->q.qlen--;
+	qdisc_qstats_backlog_dec(sch, skb);
+}
+
+static void wccp_wait_begin(struct Qdisc *sch, struct sk_buff *skb,
+			    u64 until_ns, u32 ack_seq)
+{
+	struct wccp_agent *agent = qdisc_priv(sch);
+
+	*wccp_wait(skb) = (struct wccp_wait){
+		.until_ns = until_ns,
+		.ack_seq = ack_seq,
+	};
+	__skb_queue_tail(&agent->waiting, skb);
+	sch->q.qlen++;
+	qdisc_qstats_backlog_inc(sch, skb);
+	qdisc_watchdog_schedule_ns(&agent->watchdog, until_ns);
+}
+
+/* Those whose time has come leave. */
+static void wccp_release(struct Qdisc *sch)
+{
+	struct wccp_agent *agent = qdisc_priv(sch);
+	u64 now_ns = ktime_get_ns(), next_ns = U64_MAX;
+	struct wccp_segment segment;
+	struct sk_buff *skb, *next;
+
+	skb_queue_walk_safe(&agent->waiting, skb, next) {
+		if (wccp_wait(skb)->until_ns > now_ns) {
+			next_ns = min(next_ns, wccp_wait(skb)->until_ns);
+			continue;
+		}
+		wccp_wait_end(sch, skb);
+		if (wccp_read_segment(skb, skb_network_offset(skb), &segment)) {
+			spin_lock(&agent->lock);
+			wccp_ack_note(wccp_echo_of(agent, &segment),
+				      segment.ack_seq);
+			spin_unlock(&agent->lock);
+		}
+		qdisc_enqueue_tail(skb, sch);
+	}
+	if (next_ns != U64_MAX)
+		qdisc_watchdog_schedule_ns(&agent->watchdog, next_ns);
+}
+
+/* The ACK of the same socket that waits. */
+static struct sk_buff *wccp_waiting_of(struct wccp_agent *agent,
+				       const struct sock *sk)
+{
+	struct sk_buff *skb;
+
+	if (!sk)
+		return NULL;
+	skb_queue_walk(&agent->waiting, skb)
+		if (skb->sk == sk)
+			return skb;
+	return NULL;
+}
+
+/*
+ * An ACK that waits leaves before what its socket sends now, or not at all, where
+ * this says more. Returns when it would have had to leave.
+ */
+static u64 wccp_join(struct Qdisc *sch, const struct sk_buff *skb,
+		     const struct wccp_segment *segment,
+		     struct sk_buff **to_free)
+{
+	struct wccp_agent *agent = qdisc_priv(sch);
+	struct sk_buff *old = wccp_waiting_of(agent, skb->sk);
+	u64 until_ns;
+
+	if (!old)
+		return U64_MAX;
+	until_ns = wccp_wait(old)->until_ns;
+	wccp_wait_end(sch, old);
+	if (segment->acks && after(segment->ack_seq, wccp_wait(old)->ack_seq)) {
+		__qdisc_drop(old, to_free);
+		agent->counts.joined++;
+	} else {
+		qdisc_enqueue_tail(old, sch);
+	}
+	return until_ns;
 }
 
 /* --- the queueing discipline ------------------------------------------------ */
@@ -682,13 +868,43 @@ static int wccp_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			struct sk_buff **to_free)
 {
 	struct wccp_agent *agent = qdisc_priv(sch);
+	struct wccp_segment segment;
+	u64 until_ns;
+	u32 wait_ms;
 
 	if (unlikely(sch->q.qlen >= READ_ONCE(sch->limit)))
 		return qdisc_drop(skb, sch, to_free);
+	if (skb->protocol != htons(ETH_P_IP) || skb_network_offset(skb) < 0 ||
+	    !wccp_read_segment(skb, skb_network_offset(skb), &segment) ||
+	    segment.found.sealed)
+		return qdisc_enqueue_tail(skb, sch);
 	spin_lock(&agent->lock);
-	wccp_outgoing(agent, skb);
+	wait_ms = wccp_outgoing(agent, skb, &segment);
+	until_ns = wccp_join(sch, skb, &segment, to_free);
 	spin_unlock(&agent->lock);
-	return qdisc_enqueue_tail(skb, sch);
+	if (!wait_ms || skb_queue_len(&agent->waiting) >= WCCP_WAITING_MAX)
+		return qdisc_enqueue_tail(skb, sch);
+	until_ns = min(until_ns, ktime_get_ns() + wait_ms * NSEC_PER_MSEC);
+	wccp_wait_begin(sch, skb, until_ns, segment.ack_seq);
+	return NET_XMIT_SUCCESS;
+}
+
+static struct sk_buff *wccp_dequeue(struct Qdisc *sch)
+{
+	struct wccp_agent *agent = qdisc_priv(sch);
+
+	if (!skb_queue_empty(&agent->waiting))
+		wccp_release(sch);
+	return qdisc_dequeue_head(sch);
+}
+
+static void wccp_reset(struct Qdisc *sch)
+{
+	struct wccp_agent *agent = qdisc_priv(sch);
+
+	qdisc_watchdog_cancel(&agent->watchdog);
+	__skb_queue_purge(&agent->waiting);
+	qdisc_reset_queue(sch);
 }
 
 static int wccp_init(struct Qdisc *sch, struct nlattr *opt,
@@ -702,6 +918,8 @@ static int wccp_init(struct Qdisc *sch, struct nlattr *opt,
 	spin_lock_init(&agent->lock);
 	INIT_LIST_HEAD(&agent->list);
 	timer_setup(&agent->timer, wccp_timeout, 0);
+	__skb_queue_head_init(&agent->waiting);
+	qdisc_watchdog_init(&agent->watchdog, sch);
 	agent->dev = dev;
 	if (sch->parent != TC_H_ROOT) {
 		NL_SET_ERR_MSG(extack, "wccp is a device's root qdisc");
@@ -744,6 +962,7 @@ static void wccp_destroy(struct Qdisc *sch)
 	list_del(&agent->list);
 	mutex_unlock(&wn->mutex);
 	dev_remove_pack(&agent->tap);
+	qdisc_watchdog_cancel(&agent->watchdog);
 	timer_shutdown_sync(&agent->timer);
 	kvfree(agent->echoes);
 }
@@ -758,10 +977,10 @@ static struct Qdisc_ops wccp_qdisc_ops __read_mostly = {
 	.id		= "wccp",
 	.priv_size	= sizeof(struct wccp_agent),
 	.enqueue	= wccp_enqueue,
-	.dequeue	= qdisc_dequeue_head,
+	.dequeue	= wccp_dequeue,
 	.peek		= qdisc_peek_head,
 	.init		= wccp_init,
-	.reset		= qdisc_reset_queue,
+	.reset		= wccp_reset,
 	.destroy	= wccp_destroy,
 	.change_tx_queue_len = wccp_change_tx_queue_len,
 	.owner		= THIS_MODULE,
@@ -784,12 +1003,13 @@ static void wccp_show_agent(struct seq_file *seq, struct wccp_agent *agent)
 	spin_unlock_bh(&agent->lock);
 	if (!shares)
 		memset(&share, 0, sizeof(share));
-	seq_printf(seq, "%s %s %u %u %u %d %llu %llu %llu %llu %llu\n",
+	seq_printf(seq, "%s %s %u %u %u %d %llu %llu %llu %llu %llu %llu\n",
 		   agent->dev->name, alive ? "alive" : "deaf",
 		   share.busy * 1000 >> WCCP_SHIFT, share.rate,
 		   (u32)((u64)share.flows * 1000 >> WCCP_SHIFT),
 		   (int)((s64)share.factor * 1000 / WCCP_ONE), counts.inserted,
-		   counts.no_room, counts.lowered, counts.echoed, counts.told);
+		   counts.no_room, counts.lowered, counts.echoed, counts.told,
+		   counts.joined);
 }
 
 static int wccp_show(struct seq_file *seq, void *unused)
@@ -798,7 +1018,7 @@ static int wccp_show(struct seq_file *seq, void *unused)
 					  wccp_net_id);
 	struct wccp_agent *agent;
 
-	seq_puts(seq, "device channel busy_permille bytes_per_s flows_permille change_permille inserted no_room lowered echoed told\n");
+	seq_puts(seq, "device channel busy_permille bytes_per_s flows_permille change_permille inserted no_room lowered echoed told joined\n");
 	mutex_lock(&wn->mutex);
 	list_for_each_entry(agent, &wn->agents, list)
 		wccp_show_agent(seq, agent);

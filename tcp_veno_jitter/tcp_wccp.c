@@ -26,14 +26,16 @@
  *               none for a while, or a timeout
  *
  * Under the rate there is always Reno's window, and r_p is never more than twice
- * what the window allows: whatever nodes say, a loss halves the window. Without
- * feedback it is Reno, paced as the kernel paces it.
+ * what the window allows: whatever nodes say, a loss halves the window. With
+ * feedback the window is at most window_percent of r_p * min_rtt. Without it, it
+ * is Reno, paced as the kernel paces it.
  *
  * Differences from the paper: T_c is of the smallest round trip time, not of the
  * smoothed one, so that who fills queues does not answer the more slowly. fb > 0
  * counts only if it is about data that was sent after the last change, which is
  * a round trip. It is between -r_p/2 and r_p. A flow whose application has no
- * more to send, or that repairs a loss, is not given more.
+ * more to send, or that repairs a loss, is not given more. r_p bounds the window:
+ * near the edge of what the channel carries nodes notice too much only late.
  */
 
 #include <linux/module.h>
@@ -51,9 +53,15 @@ module_param_cb(pkts_per_interval, &tcp_param_ops, &wccp_pkts_per_interval,
 MODULE_PARM_DESC(pkts_per_interval,
 		 "b: the control interval has as many segments at least (1-100)");
 
+static struct tcp_param wccp_window_percent = { .value = 250, .min = 100, .max = 1000 };
+module_param_cb(window_percent, &tcp_param_ops, &wccp_window_percent, 0644);
+MODULE_PARM_DESC(window_percent,
+		 "the window is at most so much of r_p times the smallest RTT (100-1000)");
+
 #define WCCP_SILENT_INTERVALS	4	/* T_c without feedback: plain TCP */
 #define WCCP_SILENT_MIN_US	(250U * USEC_PER_MSEC)
 #define WCCP_SILENT_MAX_US	(2U * USEC_PER_SEC)
+#define WCCP_WINDOW_MIN_PKTS	4U	/* one more than ACKs wait for */
 #define WCCP_FIRST_PKTS		2U	/* until an ACK says if there is feedback */
 #define WCCP_SLOWEST_SHIFT	1	/* r_p is half a segment a round trip */
 #define WCCP_WINDOW_SHIFT	1	/* r_p is twice the window's rate */
@@ -68,6 +76,7 @@ MODULE_PARM_DESC(pkts_per_interval,
  *	changed (packets, wraps)
  * @changed_us: when r_p changed (us, wraps)
  * @heard: when @feedback came (jiffies)
+ * @min_rtt_us: smallest round trip time of data since the last timeout; ~0: none
  * @fresh: it came after the last change
  * @seen: so did an ACK of what was sent after it
  * @waiting: no data has been acknowledged yet
@@ -80,6 +89,7 @@ struct tcp_wccp {
 	u32 round_end;
 	u32 changed_us;
 	u32 heard;
+	u32 min_rtt_us;
 	u8 fresh:1,
 	   seen:1,
 	   waiting:1,
@@ -123,6 +133,7 @@ static void wccp_init(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	memset(ca, 0, sizeof(*ca));
+	ca->min_rtt_us = ~0U;
 	/* IPv4 only, also where an IPv6 socket is used for it */
 	if (inet_csk(sk)->icsk_af_ops->net_header_len == sizeof(struct iphdr)) {
 		ca->reserved = 1;
@@ -302,6 +313,26 @@ static void wccp_sink(struct tcp_sock *tp, struct tcp_wccp *ca, u32 acked_pkts)
 	ca->sinking = 0;
 }
 
+/* Of data, not of the handshake: small packets come back sooner. */
+static void wccp_note_rtt(struct tcp_wccp *ca, const struct tcp_sock *tp,
+			  const struct rate_sample *rs)
+{
+	if (rs->rtt_us > 0 && tp->bytes_acked > 1)
+		ca->min_rtt_us = min_t(u32, ca->min_rtt_us, rs->rtt_us);
+}
+
+/* What may be on its way; where nodes let too much pass, queues end there. */
+static u32 wccp_most_pkts(const struct tcp_sock *tp, const struct tcp_wccp *ca)
+{
+	u64 bytes = div_u64((u64)ca->rate * ca->min_rtt_us, USEC_PER_SEC);
+
+	if (ca->min_rtt_us == ~0U)
+		return ~0U;
+	bytes = div_u64(bytes * tcp_param_get(&wccp_window_percent), 100);
+	return clamp_t(u64, div_u64(bytes, max(tp->mss_cache, 1U)) + 1,
+		       WCCP_WINDOW_MIN_PKTS, ~0U);
+}
+
 static void wccp_main(struct sock *sk, const struct rate_sample *rs)
 {
 	struct tcp_wccp *ca = inet_csk_ca(sk);
@@ -317,6 +348,10 @@ static void wccp_main(struct sock *sk, const struct rate_sample *rs)
 			tcp_reno_cong_avoid(sk, 0, rs->acked_sacked);
 	}
 	wccp_follow(sk, rs);
+	wccp_note_rtt(ca, tp, rs);
+	if (ca->rate)
+		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp),
+					 wccp_most_pkts(tp, ca)));
 	if (ca->rate)
 		rate = min_t(u64, ca->rate,
 			     wccp_window_rate(tp) << WCCP_WINDOW_SHIFT);
@@ -337,7 +372,7 @@ static u32 wccp_ssthresh(struct sock *sk)
 	return tcp_reno_ssthresh(sk);
 }
 
-/* tcp_enter_loss() has set the window; the rate begins anew. */
+/* tcp_enter_loss() has set the window; the rate begins anew, maybe on another path. */
 static void wccp_set_state(struct sock *sk, u8 new_state)
 {
 	struct tcp_wccp *ca = inet_csk_ca(sk);
@@ -345,6 +380,7 @@ static void wccp_set_state(struct sock *sk, u8 new_state)
 	if (new_state != TCP_CA_Loss)
 		return;
 	ca->sinking = 0;
+	ca->min_rtt_us = ~0U;
 	if (!ca->rate)
 		return;
 	wccp_set_rate(sk, wccp_first_rate(tcp_sk(sk)));
