@@ -18,6 +18,7 @@ import struct
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path as File
 
@@ -130,18 +131,21 @@ class Channel(threading.Thread):
 
 
 class Load:
-    """How busy what r sends makes a channel of so many Mb/s."""
+    """How busy what r sends makes a channel of so many Mb/s, over the last OVER_S."""
 
-    def __init__(self, capacity_mbps: float):
+    def __init__(self, capacity_mbps: float, over_s: float = TELL_S):
         self.capacity_bps = capacity_mbps * 1e6
-        self.before = (time.monotonic(), sent_bytes("r", "to-s"))
+        self.over_s = over_s
+        self.seen = deque([(time.monotonic(), sent_bytes("r", "to-s"))])
 
     def __call__(self) -> float:
-        now = (time.monotonic(), sent_bytes("r", "to-s"))
-        passed_s = now[0] - self.before[0]
-        bits = (now[1] - self.before[1]) * 8
-        self.before = now
-        return min(bits / passed_s / self.capacity_bps, 1.0) if passed_s > 0 else 1.0
+        now_s, sent = time.monotonic(), sent_bytes("r", "to-s")
+        while len(self.seen) > 1 and self.seen[1][0] <= now_s - self.over_s:
+            self.seen.popleft()
+        before_s, before = self.seen[0]
+        self.seen.append((now_s, sent))
+        bits = (sent - before) * 8
+        return min(bits / (now_s - before_s) / self.capacity_bps, 1.0) if now_s > before_s else 1.0
 
 
 def rate_mbps(flow: Flow) -> float:
@@ -376,6 +380,86 @@ def check_never_busy():
         most = info.cwnd_pkts * info.mss_bytes * 8 / info.srtt_us
         assert 0 < rate_mbps(flow) <= 2.2 * most, (rate_mbps(flow), most)
         assert goodput_mbps(flow, 10) > 4
+
+
+@claim("the window is at most 2.5 times r_p times the smallest round trip, or four packets")
+def check_window():
+    with WccpPath(), Channel(Load(10)), flows(1) as (flow,):
+        for share in (Load(10), Load(1)):
+            with Channel(share):
+                time.sleep(2 * SETTLE_S)
+            info = flow.info()
+            bdp_pkts = rate_mbps(flow) / 8 * info.min_rtt_us / info.mss_bytes
+            assert 4 <= info.cwnd_pkts <= 2.6 * bdp_pkts + 4, (info.cwnd_pkts, bdp_pkts)
+
+
+# --- ACKs that wait ----------------------------------------------------------
+
+
+@contextlib.contextmanager
+def ack_segments(number: int):
+    path = File("/sys/module/sch_wccp/parameters/ack_segments")
+    was = path.read_text()
+    path.write_text(str(number))
+    yield
+    path.write_text(was)
+
+
+@claim("ACKs wait until they are for three segments; of segments far apart, until 200 ms are over")
+def check_acks_are_joined():
+    # TCP acknowledges each second segment, and each of those that come every 80 ms
+    for load, plain, joined in (((10,), 0.5, 0.25), ((0.16, 1), 1, 0.34)):
+        for number, wanted in ((1, plain), (3, joined)):
+            with (
+                ack_segments(number),
+                WccpPath(),
+                Channel(Load(*load)),
+                flows(1) as (flow,),
+            ):
+                time.sleep(3 * SETTLE_S)
+                before = flow.info().delivered_pkts, acks_sent()
+                time.sleep(SETTLE_S)
+                segments, acks = flow.info().delivered_pkts - before[0], acks_sent() - before[1]
+                near(acks / segments, wanted, 0.2 * wanted)
+                assert flow.info().retransmits == 0
+                assert number > 1 or count("b", "to-s", "joined") == 0
+
+
+def acks_sent() -> int:
+    return count("b", "to-s", "echoed") - count("b", "to-s", "joined")
+
+
+@claim("an ACK that nothing follows waits 200 ms at most, and no timer of the sender runs out")
+def check_last_ack():
+    with WccpPath(), Channel(lambda: 0.5), Flow("wccp", bulk=False) as flow:
+        waits = []
+        for i in range(40):
+            begun = time.monotonic()
+            flow.sock.sendall(bytes(100))
+            flow.wait_for(lambda now, all=(i + 1) * 100: now.bytes_acked > all)
+            waits.append(time.monotonic() - begun)
+            time.sleep(0.05)
+        round_trip_s = flow.info().min_rtt_us * 1e-6
+        assert max(waits) < round_trip_s + 0.04 + 0.2 + 0.02, waits
+        assert flow.info().retransmits == 0 and count("b", "to-s", "echoed") > 20
+
+
+@claim("ACKs that wait when the queue goes, or its device, are not missed for long")
+def check_waiting_queue_goes():
+    with WccpPath(), Channel(Load(10)), flows(3) as three:
+        time.sleep(SETTLE_S)
+        for _ in range(10):
+            before = count("b", "to-s", "joined")
+            time.sleep(2)
+            assert count("b", "to-s", "joined") > before
+            detach("b", "to-s")
+            attach("b", "to-s")
+        acked = [flow.info().bytes_acked for flow in three]
+        run_cmd("ip", "-n", "b", "link", "set", "to-s", "down")
+        run_cmd("ip", "-n", "b", "link", "set", "to-s", "up")
+        run_cmd("ip", "-n", "b", "route", "replace", "10.0.1.0/24", "via", "10.0.2.1")
+        time.sleep(SETTLE_S)
+        assert all(flow.info().bytes_acked > was for flow, was in zip(three, acked, strict=True))
 
 
 # --- who does not know of it -------------------------------------------------
@@ -769,8 +853,8 @@ def check_namespaces():
 def check_parameters():
     ranges = {
         "sch_wccp": {"threshold_percent": (10, 99), "gain_percent": (1, 100),
-                     "shuffle_percent": (0, 50), "ask_medium": (0, 1)},
-        "tcp_wccp": {"pkts_per_interval": (1, 100)},
+                     "shuffle_percent": (0, 50), "ack_segments": (1, 8), "ask_medium": (0, 1)},
+        "tcp_wccp": {"pkts_per_interval": (1, 100), "window_percent": (100, 1000)},
     }  # fmt: skip
     for module, parameters in ranges.items():
         for name, (least, most) in parameters.items():

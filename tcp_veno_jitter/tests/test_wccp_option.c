@@ -15,7 +15,7 @@ static const u8 EXID[] = { WCCP_EXID >> 8, WCCP_EXID & 0xff };
 
 static struct wccp_found oracle(const u8 *options, int bytes)
 {
-	struct wccp_found found = { -1, -1, false };
+	struct wccp_found found = { -1, -1, false, false };
 	int i, step;
 
 	for (i = 0; i < bytes && options[i] != 0; i += step) {
@@ -29,6 +29,8 @@ static struct wccp_found oracle(const u8 *options, int bytes)
 			return found;
 		if (options[i] == 19 || options[i] == 29)
 			found.sealed = true;
+		if (options[i] == 5)
+			found.sacks = true;
 		if (options[i] != 254 || i % 2 || step < 4 ||
 		    memcmp(options + i + 2, EXID, 2))
 			continue;
@@ -68,7 +70,7 @@ static u32 random_options(u8 *options)
 
 static void finds_what_the_oracle_finds(void)
 {
-	u32 n, bytes, datas = 0, echoes = 0, sealed = 0;
+	u32 n, bytes, datas = 0, echoes = 0, sealed = 0, sacks = 0;
 	struct wccp_found found, wanted;
 	u8 *exact, options[64];
 
@@ -79,7 +81,8 @@ static void finds_what_the_oracle_finds(void)
 		found = wccp_option_find(exact, bytes);
 		wanted = oracle(exact, bytes);
 		EXPECT(found.data == wanted.data && found.echo == wanted.echo &&
-		       found.sealed == wanted.sealed, "input %u: %d %d, not %d %d",
+		       found.sealed == wanted.sealed &&
+		       found.sacks == wanted.sacks, "input %u: %d %d, not %d %d",
 		       n, found.data, found.echo, wanted.data, wanted.echo);
 		if (found.data >= 0) {
 			wccp_option_read(exact + found.data);
@@ -90,10 +93,12 @@ static void finds_what_the_oracle_finds(void)
 			echoes++;
 		}
 		sealed += found.sealed;
+		sacks += found.sacks;
 		free(exact);
 	}
 	EXPECT(datas > FUZZED / 100 && echoes > FUZZED / 100 &&
-	       sealed > FUZZED / 100, "%u %u %u of %u", datas, echoes, sealed, n);
+	       sealed > FUZZED / 100 && sacks > FUZZED / 100,
+	       "%u %u %u %u of %u", datas, echoes, sealed, sacks, n);
 }
 
 static void bytes_are_as_documented(void)
