@@ -63,10 +63,10 @@ module_param_cb(shuffle_percent, &tcp_param_ops, &wccp_shuffle_percent, 0644);
 MODULE_PARM_DESC(shuffle_percent,
 		 "h: how much of the rates is shared out anew, percent (0-50)");
 
-static struct tcp_param wccp_ack_segments = { .value = 3, .min = 1, .max = 8 };
+static struct tcp_param wccp_ack_segments = { .value = 3, .min = 1, .max = 3 };
 module_param_cb(ack_segments, &tcp_param_ops, &wccp_ack_segments, 0644);
 MODULE_PARM_DESC(ack_segments,
-		 "an ACK waits for others until it is for so many segments (1-8); 1: does not wait");
+		 "an ACK waits for others until it is for so many segments (1-3); 1: does not wait");
 
 static struct tcp_param wccp_ask_medium = { .value = 0, .min = 0, .max = 1 };
 module_param_cb(ask_medium, &tcp_param_ops, &wccp_ask_medium, 0644);
@@ -110,7 +110,7 @@ struct wccp_tuple {
  * @feedback: fb of the newest segment (bytes/s)
  * @until: it counts until then (jiffies)
  * @acked: the newest ACK that has been let go has this number
- * @segment_bytes: the newest segment's payload
+ * @segment_bytes: the newest segment's payload, 0: nothing follows it for now
  * @wait_ms: so long an ACK may wait for the next
  * @acks: @acked is valid
  */
@@ -210,10 +210,12 @@ struct wccp_net {
  * @tcp: offset of the TCP header, from where skb->data is
  * @header_bytes: of the TCP header
  * @payload_bytes: all of them, also if it will be cut into many
+ * @seq: of its first byte
  * @ack_seq: what it acknowledges
  * @acks: it does
  * @opens: SYN
  * @plain: of the flags, ACK and no other
+ * @ends: PSH or FIN: its sender has nothing more for now
  * @options: behind the 20 bytes
  * @found: ours in them
  */
@@ -222,10 +224,12 @@ struct wccp_segment {
 	u32 tcp;
 	u32 header_bytes;
 	u32 payload_bytes;
+	u32 seq;
 	u32 ack_seq;
 	bool acks;
 	bool opens;
 	bool plain;
+	bool ends;
 	u8 options[WCCP_OPTIONS_MAX];
 	struct wccp_found found;
 };
@@ -274,10 +278,12 @@ static bool wccp_read_segment(const struct sk_buff *skb, u32 ip,
 	segment->tuple.daddr = iph->daddr;
 	segment->tuple.sport = th->source;
 	segment->tuple.dport = th->dest;
+	segment->seq = ntohl(th->seq);
 	segment->ack_seq = ntohl(th->ack_seq);
 	segment->acks = th->ack && !th->rst && !th->syn;
 	segment->opens = th->syn;
 	segment->plain = tcp_flag_byte(th) == TCPHDR_ACK;
+	segment->ends = th->psh || th->fin;
 	if (skb_copy_bits(skb, segment->tcp + sizeof(*th), segment->options,
 			  segment->header_bytes - sizeof(*th)))
 		return false;
@@ -574,7 +580,7 @@ static void wccp_echo_note(struct wccp_agent *agent, const struct sk_buff *skb,
 	echo = wccp_echo_place(agent, &segment->tuple);
 	echo->feedback = wccp_pass(agent, &request, segment->payload_bytes);
 	echo->until = jiffies + msecs_to_jiffies(lives_ms);
-	echo->segment_bytes = segment_bytes;
+	echo->segment_bytes = segment->ends ? 0 : segment_bytes;
 	/* the next one comes L / r_p later: is there any point in waiting? */
 	echo->wait_ms = (u64)segment_bytes * MSEC_PER_SEC <=
 			(u64)request.rate * wait_ms ? wait_ms : 0;
@@ -600,17 +606,28 @@ static struct wccp_echo *wccp_echo_of(struct wccp_agent *agent,
 
 /*
  * How long an ACK may wait for the next (ms). It must be plain, and for less than
- * ack_segments segments that have not been acknowledged.
+ * ack_segments segments that have not been acknowledged; what a segment is, this
+ * host's socket has seen. So many again must fit its window meanwhile.
  */
 static u32 wccp_ack_wait_ms(const struct wccp_echo *echo,
+			    const struct sock *sk,
 			    const struct wccp_segment *segment)
 {
 	u32 fresh = segment->ack_seq - echo->acked;
-	u64 enough = (u64)tcp_param_get(&wccp_ack_segments) *
-		     echo->segment_bytes;
+	u32 segments = tcp_param_get(&wccp_ack_segments);
+	u32 segment_bytes;
+	u64 enough;
 
-	if (!segment->plain || segment->payload_bytes ||
-	    segment->found.sacks || !echo->acks || !fresh || fresh >= enough)
+	if (!sk_is_tcp(sk) || !segment->plain || segment->payload_bytes ||
+	    segment->found.others || segment->found.echo < 0 ||
+	    segment->seq != READ_ONCE(tcp_sk(sk)->snd_nxt))
+		return 0;
+	segment_bytes = READ_ONCE(inet_csk(sk)->icsk_ack.rcv_mss);
+	enough = (u64)segments * segment_bytes;
+	if (segments == 1 || echo->segment_bytes < segment_bytes ||
+	    READ_ONCE(tcp_sk(sk)->rcv_wnd) < 2 * enough)
+		return 0;
+	if (!echo->acks || !fresh || fresh >= enough)
 		return 0;
 	return echo->wait_ms;
 }
@@ -732,8 +749,8 @@ static u32 wccp_outgoing(struct wccp_agent *agent, struct sk_buff *skb,
 		if (bytes && !wccp_insert(skb, segment, options, bytes))
 			return 0;
 		echo = wccp_echo_of(agent, segment);
-		if (echo && segment->found.echo >= 0)
-			wait_ms = wccp_ack_wait_ms(echo, segment);
+		if (echo && skb_queue_len(&agent->waiting) < WCCP_WAITING_MAX)
+			wait_ms = wccp_ack_wait_ms(echo, skb->sk, segment);
 		if (!wait_ms)
 			wccp_ack_note(echo, segment->ack_seq);
 	}
@@ -857,6 +874,8 @@ static u64 wccp_join(struct Qdisc *sch, const struct sk_buff *skb,
 		__qdisc_drop(old, to_free);
 		agent->counts.joined++;
 	} else {
+		wccp_ack_note(wccp_echo_of(agent, segment),
+			      wccp_wait(old)->ack_seq);
 		qdisc_enqueue_tail(old, sch);
 	}
 	return until_ns;
@@ -872,17 +891,18 @@ static int wccp_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	u64 until_ns;
 	u32 wait_ms;
 
-	if (unlikely(sch->q.qlen >= READ_ONCE(sch->limit)))
+	if (unlikely(sch->q.qlen - skb_queue_len(&agent->waiting) >=
+		     READ_ONCE(sch->limit)))
 		return qdisc_drop(skb, sch, to_free);
 	if (skb->protocol != htons(ETH_P_IP) || skb_network_offset(skb) < 0 ||
 	    !wccp_read_segment(skb, skb_network_offset(skb), &segment) ||
 	    segment.found.sealed)
 		return qdisc_enqueue_tail(skb, sch);
 	spin_lock(&agent->lock);
-	wait_ms = wccp_outgoing(agent, skb, &segment);
 	until_ns = wccp_join(sch, skb, &segment, to_free);
+	wait_ms = wccp_outgoing(agent, skb, &segment);
 	spin_unlock(&agent->lock);
-	if (!wait_ms || skb_queue_len(&agent->waiting) >= WCCP_WAITING_MAX)
+	if (!wait_ms)
 		return qdisc_enqueue_tail(skb, sch);
 	until_ns = min(until_ns, ktime_get_ns() + wait_ms * NSEC_PER_MSEC);
 	wccp_wait_begin(sch, skb, until_ns, segment.ack_seq);

@@ -76,7 +76,9 @@ MODULE_PARM_DESC(window_percent,
  *	changed (packets, wraps)
  * @changed_us: when r_p changed (us, wraps)
  * @heard: when @feedback came (jiffies)
- * @min_rtt_us: smallest round trip time of data since the last timeout; ~0: none
+ * @min_rtt_us: smallest round trip time of whole segments since the last timeout;
+ *	~0: none
+ * @bytes_acked: so many were acknowledged before (bytes, wraps)
  * @fresh: it came after the last change
  * @seen: so did an ACK of what was sent after it
  * @waiting: no data has been acknowledged yet
@@ -90,6 +92,7 @@ struct tcp_wccp {
 	u32 changed_us;
 	u32 heard;
 	u32 min_rtt_us;
+	u32 bytes_acked;
 	u8 fresh:1,
 	   seen:1,
 	   waiting:1,
@@ -134,6 +137,7 @@ static void wccp_init(struct sock *sk)
 
 	memset(ca, 0, sizeof(*ca));
 	ca->min_rtt_us = ~0U;
+	ca->bytes_acked = tp->bytes_acked;
 	/* IPv4 only, also where an IPv6 socket is used for it */
 	if (inet_csk(sk)->icsk_af_ops->net_header_len == sizeof(struct iphdr)) {
 		ca->reserved = 1;
@@ -313,11 +317,14 @@ static void wccp_sink(struct tcp_sock *tp, struct tcp_wccp *ca, u32 acked_pkts)
 	ca->sinking = 0;
 }
 
-/* Of data, not of the handshake: small packets come back sooner. */
+/* Of whole segments: small packets come back sooner. */
 static void wccp_note_rtt(struct tcp_wccp *ca, const struct tcp_sock *tp,
 			  const struct rate_sample *rs)
 {
-	if (rs->rtt_us > 0 && tp->bytes_acked > 1)
+	u32 acked_bytes = (u32)tp->bytes_acked - ca->bytes_acked;
+
+	ca->bytes_acked = tp->bytes_acked;
+	if (rs->rtt_us > 0 && acked_bytes >= tp->mss_cache)
 		ca->min_rtt_us = min_t(u32, ca->min_rtt_us, rs->rtt_us);
 }
 

@@ -34,7 +34,7 @@
 
 #define WCCP_OPT_EOL		0
 #define WCCP_OPT_NOP		1
-#define WCCP_OPT_SACK		5	/* RFC 2018 */
+#define WCCP_OPT_TIMESTAMPS	8	/* RFC 7323 */
 #define WCCP_OPT_MD5		19	/* RFC 2385 */
 #define WCCP_OPT_AO		29	/* RFC 5925 */
 
@@ -55,13 +55,13 @@ struct wccp_request {
  * @data: offset of the option on data
  * @echo: offset of what goes back
  * @sealed: the segment is signed (MD5, AO): it must not be changed
- * @sacks: it tells of holes
+ * @others: there are options besides ours and time stamps, such as SACK's
  */
 struct wccp_found {
 	int data;
 	int echo;
 	bool sealed;
-	bool sacks;
+	bool others;
 };
 
 static inline u32 wccp_get_be16(const u8 *bytes)
@@ -94,11 +94,11 @@ static inline void wccp_note_option(struct wccp_found *found, const u8 *option,
 
 	if (option[0] == WCCP_OPT_MD5 || option[0] == WCCP_OPT_AO)
 		found->sealed = true;
-	if (option[0] == WCCP_OPT_SACK)
-		found->sacks = true;
 	if (option[0] != WCCP_KIND || offset % 2 || bytes < 4 ||
-	    wccp_get_be16(option + 2) != WCCP_EXID)
+	    wccp_get_be16(option + 2) != WCCP_EXID) {
+		found->others |= option[0] != WCCP_OPT_TIMESTAMPS;
 		return;
+	}
 	if (bytes == WCCP_DATA_BYTES && found->data < 0)
 		found->data = offset;
 	if (bytes == WCCP_ECHO_BYTES && found->echo < 0)
