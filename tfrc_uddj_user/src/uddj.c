@@ -4,7 +4,8 @@
 #include <string.h>
 
 #define STUCK_INTERVALS 4
-#define QUEUE_FULL	0.85
+#define QUEUE_FULL	0.9
+#define QUEUE_FULL_NS	2e6 /* short queues: a packet is a large part of them */
 #define WINDOW_NS	(30 * INT64_C(1000000000))
 /* No queue holds a packet longer: a clock was stepped, or a host was asleep. */
 #define STEP_NS (10 * INT64_C(1000000000))
@@ -167,7 +168,10 @@ bool uddj_interval_end(struct uddj *u)
 
 bool uddj_lost(const struct uddj *u)
 {
-	if (u->queue_ns < QUEUE_FULL * queue_top(u))
+	double top_ns = queue_top(u);
+
+	if (u->queue_ns < QUEUE_FULL * top_ns &&
+	    u->queue_ns < top_ns - QUEUE_FULL_NS)
 		return false;
 	return u->congested ||
 	       (u->now.packets && u->now.queue_low_ns > (double)UDDJ_QUEUE_NS);

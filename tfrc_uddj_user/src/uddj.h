@@ -27,8 +27,8 @@
  *   stepped. A queue is part of the round trip: a q that stays above what the
  *   round trip has on top of its smallest is cut down to that.
  * - A loss is congestion if the queue stood above UDDJ_QUEUE_NS, or had the
- *   flag a round trip before, and is at least 0.85 of the longest of the last
- *   half minute: a queue that drops is full.
+ *   flag a round trip before, and is at least 0.9 of the longest of the last
+ *   half minute, or 2 ms less than that: a queue that drops is full.
  * - Gaps in the numbers are skipped: with (2) over the hole, sums stay exact.
  */
 #ifndef TFRC_UDDJ_H
