@@ -103,7 +103,7 @@ def test_wccp_hears_the_medium(backend, expand):
     assert plain["rtt_ms_mean"] > 0.8 * reno["rtt_ms_mean"]
 
 
-@pytest.mark.parametrize("nodes", [2, 4])
+@pytest.mark.parametrize("nodes", [2, 3, 4, 9])
 def test_udp_goes_as_in_pure_ns3(backend, expand, mediumsim, nodes):
     """The same load over the same medium, with the kernel's stack and with ns-3's: what the loop
     and the TAP devices add is within 3 %."""
