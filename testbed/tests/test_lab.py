@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -201,13 +202,23 @@ def test_module_parameters_act_and_are_taken_back(backend):
     assert both[plain.id] == first[plain.id] != both[tuned.id]
 
 
+@pytest.fixture
+def own_room(monkeypatch):
+    """A folder for this test's guests, so that others' labs may come and go meanwhile."""
+    with tempfile.TemporaryDirectory(dir=virtual.room_for_memory(), prefix="test-lab-") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield
+
+
 def guests() -> set[str]:
-    """Return the lab's kernels and folders that exist now."""
+    """Return the kernels and folders of this test's labs that exist now; it has its own_room."""
+    room = virtual.room_for_memory()
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-    kernels = {line for line in listed.splitlines() if "time-travel=" in line}
-    return kernels | {str(path) for path in virtual.room_for_memory().glob("veno-jitter-*")}
+    kernels = {line for line in listed.splitlines() if f"uml_dir={room}/" in line}
+    return kernels | {str(path) for path in room.glob("veno-jitter-*")}
 
 
+@pytest.mark.usefixtures("own_room")
 def test_a_killed_runner_leaves_no_kernel(tmp_path):
     """SIGTERM ends like Ctrl-C; after SIGKILL the guests end by themselves."""
     wanted = [
@@ -244,6 +255,7 @@ def test_a_killed_runner_leaves_no_kernel(tmp_path):
             shutil.rmtree(folder)
 
 
+@pytest.mark.usefixtures("own_room")
 def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(tmp_path):
     """Exit 130, only whole results, no process or folder left; --resume gives the same bytes."""
     wanted = [PATH, "--set", "run.duration_s=60", "--algorithms", "reno,bbr", "--seeds", "10",
