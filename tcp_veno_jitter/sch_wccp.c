@@ -238,7 +238,7 @@ static unsigned int wccp_net_id __read_mostly;
 
 /* --- segments --------------------------------------------------------------- */
 
-/* Payload of a segment on the air: several may have become one buffer (GRO). */
+/* Payload of a segment on the air: a buffer may be several (GSO, GRO). */
 static u32 wccp_segment_bytes(const struct sk_buff *skb,
 			      const struct wccp_segment *segment)
 {
@@ -304,8 +304,7 @@ static u32 wccp_room(const struct sk_buff *skb,
 	if (!skb_dst(skb))
 		return 0;
 	mtu = min(skb->dev->mtu, dst_mtu(skb_dst(skb)));
-	ip_bytes += skb_is_gso(skb) ? skb_shinfo(skb)->gso_size :
-				      segment->payload_bytes;
+	ip_bytes += wccp_segment_bytes(skb, segment);
 	if (ip_bytes >= mtu ||
 	    ntohs(ip_hdr(skb)->tot_len) + WCCP_OPTIONS_MAX > U16_MAX)
 		return 0;
