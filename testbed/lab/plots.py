@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures of a run as SVG text: a metric against the axes, and one point over time.
+"""Figures of a run as SVG text: a metric against the axes; lab.timelines has those over time.
 
 Equal input gives equal bytes: no dates, ids salted with a constant, text kept as text.
 """
@@ -13,12 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import matplotlib
-import numpy as np
-import polars as pl
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -26,9 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from lab import ratios
 from lab.algorithms import ALGORITHMS
-from lab.metrics import drop_causes
 from lab.scenario import Axis, AxisValue, Scenario
 from lab.stats import Estimate, estimate
 
@@ -38,11 +33,6 @@ LABEL_GAP = 0.047  # between two direct labels, in heights of the axes
 MAX_TICKS = 12
 SPREAD_FOR_LOG = 20.0  # largest over smallest value from which a logarithm shows more
 SPREAD_FOR_OWN_SCALE = 4.0  # the same between panels, from which each gets its own scale
-SSTHRESH_NONE_PKTS = 1_000_000  # the kernel's "no threshold yet" is 2^31 - 1
-WINDOW_RTTS = 400  # of one point's life that a figure still resolves
-MAX_FLOWS_DRAWN = 8
-QUEUE_SHADES = ("#4b5563", "#3f8fc4", "#b0802a")
-RATIO_ROOM = 3.2  # of a figure of the jitter ratio, in 1/w of a small window
 BOUND, BOUND_DASH = "bound (1-p)C", (0, (4, 3))
 
 RC = {
@@ -166,7 +156,6 @@ PEERS = {
     "bbr": ("#33383f", "*", (0, (7, 1.5))),
 }
 SPARE = ("#56b4e9", "#b8860b", "#8c564b", "#6a51a3", "#2f6f4f")
-LOSS_LOOK = {"random": ("#e08a00", "o"), "congestion": ("#5b1a78", "v")}
 
 Place = tuple[AxisValue, ...]  # one value for each axis, in the scenario's order
 Cells = dict[tuple[str, Place], Estimate]
@@ -224,10 +213,15 @@ def _ours_first(name: str) -> bool:
 
 def axis_text(axis: Axis, value: AxisValue | None = None) -> str:
     """Return an axis' label with its unit, or with VALUE and its unit."""
-    label = axis.label or axis.name
     if value is None:
+        label = axis.label or axis.name
         return f"{label} ({axis.unit})" if axis.unit else label
-    return value if isinstance(value, str) else f"{label} {axis.text(value)}"
+    return value if isinstance(value, str) else value_text(axis, value)
+
+
+def value_text(axis: Axis, value: AxisValue) -> str:
+    """Return VALUE with the name of AXIS, of a choice too, which may be as little as "on"."""
+    return f"{axis.label or axis.name} {axis.text(value)}"
 
 
 # --- a metric against the axes ------------------------------------------------------------
@@ -268,7 +262,7 @@ def metric_figure(scenario: Scenario, results: list[dict], name: str) -> str:
             figure = _one_panel(data, swept[0])
         else:
             figure = _multiples(data, swept)
-        return _svg(figure)
+        return to_svg(figure)
 
 
 def _dot_plot(data: _Data) -> Figure:
@@ -501,209 +495,6 @@ def _spread(wanted: list[float], gap: float) -> list[float]:
     return heights
 
 
-# --- one point over time ------------------------------------------------------------------
-
-
-def read_samples(path: Path) -> pl.DataFrame | None:
-    """Return a sample file as numbers (names stay text), or nothing if it has no rows."""
-    if not path.is_file() or not path.stat().st_size:
-        return None
-    frame = pl.read_csv(path, infer_schema_length=None)
-    names = {"flow", "algorithm", "ca_state", "cc_kind", "hop"}
-    frame = frame.with_columns(pl.exclude(*names).cast(pl.Float64, strict=False))
-    return frame if len(frame) else None
-
-
-def losses(hops: pl.DataFrame, params: dict[str, Any]) -> dict[str, list[tuple[float, int]]]:
-    """Return, by cause, the sample times (s) that saw drops on the forward path and how many."""
-    causes = drop_causes(params["links"])
-    found: dict[str, dict[float, int]] = {cause: defaultdict(int) for cause in LOSS_LOOK}
-    for hop in params["topology"]["hops"]:
-        rows = hops.filter(pl.col("hop") == hop).sort("time_s")
-        new = np.diff(rows["drops"].fill_null(0).to_numpy(), prepend=0.0)
-        for time_s, count in zip(rows["time_s"], new, strict=True):
-            if count > 0:
-                found[causes[hop]][time_s] += int(count)
-    return {cause: sorted(at.items()) for cause, at in found.items()}
-
-
-def window_s(result: dict[str, Any], flows: pl.DataFrame) -> float:
-    """Return how many seconds of a point to draw: WINDOW_RTTS, or all if a flow starts late."""
-    params = result["params"]
-    rtt_s = sum(link["delay_ms"] for link in params["links"].values()) / 1000
-    wanted = max(WINDOW_RTTS * rtt_s, 100 * params["sample_ms"] / 1000)
-    last_start_s = flows.group_by("flow").agg(pl.col("time_s").min())["time_s"].max() or 0.0
-    return params["duration_s"] if last_start_s > 1 else min(params["duration_s"], wanted)
-
-
-def cwnd_figure(result: dict[str, Any], flows: pl.DataFrame, hops: pl.DataFrame | None) -> str:
-    """Return the SVG of one point's beginning: window, losses by cause, RTT, queue."""
-    end_s = window_s(result, flows)
-    flows = flows.filter(pl.col("time_s") <= end_s).sort("time_s", maintain_order=True)
-    with plt.rc_context(RC):
-        figure, (window, rug, rtt, queue) = plt.subplots(
-            4, 1, figsize=(9.2, 4.9), sharex=True, height_ratios=(3.2, 0.62, 1.25, 1.0)
-        )
-        _draw_windows(window, flows, result["algorithm"])
-        _draw_srtt(rtt, flows)
-        if hops is None:
-            rug.text(0.5, 0.5, "no samples of the queues", transform=rug.transAxes, ha="center")
-        else:
-            hops = hops.filter(pl.col("time_s") <= end_s)
-            _draw_losses(rug, window, losses(hops, result["params"]))
-            _draw_queue(queue, hops, result["params"])
-        _losses_only(rug)
-        queue.set_xlim(0, end_s)
-        queue.set_xlabel("time (s)")
-        figure.align_ylabels([window, rtt, queue])
-        figure.subplots_adjust(left=0.085, right=0.985, bottom=0.1, top=0.93, hspace=0.17)
-        return _svg(figure)
-
-
-def _flows_drawn(flows: pl.DataFrame, algorithm: str) -> list[tuple[str, str]]:
-    """Return (flow, algorithm) of those to draw, the flows under test first."""
-    pairs = list(dict.fromkeys(zip(flows["flow"], flows["algorithm"], strict=True)))
-    return sorted(pairs, key=lambda pair: pair[1] != algorithm)[:MAX_FLOWS_DRAWN]
-
-
-def _draw_windows(axes: Axes, flows: pl.DataFrame, algorithm: str) -> None:
-    drawn = _flows_drawn(flows, algorithm)
-    named: set[str] = set()
-    for name, kind in drawn:
-        rows, look = flows.filter(pl.col("flow") == name), style(kind)
-        axes.plot(
-            rows["time_s"], rows["cwnd_pkts"], color=look.colour, lw=1.5 if look.ours else 1.2,
-            drawstyle="steps-post", alpha=1 if len(drawn) == 1 else 0.75,
-            label=None if kind in named else (kind if len(drawn) > 1 else "cwnd"),
-        )  # fmt: skip
-        named.add(kind)
-    rows = flows.filter(pl.col("flow") == drawn[0][0])
-    ssthresh = rows.with_columns(
-        pl.when(pl.col("ssthresh_pkts") < SSTHRESH_NONE_PKTS).then(pl.col("ssthresh_pkts"))
-    )
-    label = "ssthresh" if len(drawn) == 1 else f"ssthresh of {drawn[0][0]}"
-    axes.plot(
-        rows["time_s"], ssthresh["ssthresh_pkts"].fill_null(math.nan), color=FAINT, lw=0.9,
-        ls=(0, (3, 1.5)), drawstyle="steps-post", label=label,
-    )  # fmt: skip
-    top = flows["cwnd_pkts"].max() or 1
-    axes.set_ylim(0, 1.08 * top)
-    axes.set_ylabel("window\n(packets)")
-    axes.legend(loc="lower right", bbox_to_anchor=(1.005, 0.985), ncol=4, borderaxespad=0)
-
-
-def _draw_losses(rug: Axes, window: Axes, found: dict[str, list[tuple[float, int]]]) -> None:
-    handles = []
-    for y, (cause, (colour, marker)) in enumerate(reversed(LOSS_LOOK.items())):
-        times = [time_s for time_s, _ in found[cause]]
-        total = sum(count for _, count in found[cause])
-        rug.plot(times, [y] * len(times), marker, color=colour, ms=3.6, mew=0, clip_on=False)
-        handles.append(
-            Line2D([], [], ls="", marker=marker, color=colour, ms=5, label=f"{cause} loss: {total}")
-        )
-    legend = window.get_legend()
-    window.add_artist(legend)
-    window.legend(
-        handles=handles[::-1], loc="lower left", bbox_to_anchor=(-0.008, 0.985), ncol=2,
-        borderaxespad=0, handletextpad=0.2,
-    )  # fmt: skip
-
-
-def _draw_srtt(axes: Axes, flows: pl.DataFrame) -> None:
-    for name, kind in _flows_drawn(flows, ""):
-        rows = flows.filter(pl.col("flow") == name)
-        axes.plot(rows["time_s"], rows["srtt_ms"].fill_null(math.nan), color=style(kind).colour,
-                  lw=1.1)  # fmt: skip
-    axes.set_ylim(0, 1.1 * (flows["srtt_ms"].max() or 1))
-    axes.set_ylabel("srtt\n(ms)")
-
-
-def _draw_queue(axes: Axes, hops: pl.DataFrame, params: dict[str, Any]) -> None:
-    links = params["links"]
-    queues = [h for h in params["topology"]["hops"] if links[h]["queue_pkts"]]
-    top = 1.0
-    for hop, shade in zip(queues, itertools.cycle(QUEUE_SHADES)):
-        rows = hops.filter(pl.col("hop") == hop).sort("time_s")
-        backlog_pkts = rows["backlog_pkts"].fill_null(0)
-        if len(queues) == 1:
-            axes.fill_between(rows["time_s"], backlog_pkts, step="post", color=shade, lw=0,
-                              alpha=0.75)  # fmt: skip
-        else:  # one would hide the other
-            axes.step(rows["time_s"], backlog_pkts, where="post", color=shade, lw=0.9, label=hop)
-        room = links[hop]["queue_pkts"]
-        axes.axhline(room, color=INK, ls=BOUND_DASH, lw=0.9)
-        top = max(top, room, rows["backlog_pkts"].max() or 0)
-    axes.set_ylim(0, 1.12 * top)
-    axes.set_ylabel("queue\n(packets)")
-    if len(queues) > 1:
-        axes.legend(loc="upper right", bbox_to_anchor=(1.005, -0.5), ncol=len(queues),
-                    borderaxespad=0)  # fmt: skip
-
-
-# --- the jitter ratio over time -----------------------------------------------------------
-
-
-def ratio_figure(result: dict[str, Any], samples: pl.DataFrame, hops: pl.DataFrame | None) -> str:
-    """Return the SVG of one flow's jitter ratio over time, raw and, where it is, smoothed, each
-    against 1/w, and of the losses. SAMPLES: of lab.ratios; of several flows the first is drawn."""
-    samples = samples.filter(pl.col("flow") == samples["flow"][0]).sort("time_s")
-    time_s, inverse = samples["time_s"], 1 / samples["cwnd_pkts"]
-    top = RATIO_ROOM * inverse.quantile(0.95)
-    shown = {"jitter_ratio": "raw Jr"}
-    if ratios.is_smoothed(samples):
-        shown["jitter_ratio_smoothed"] = "smoothed Jr"
-    with plt.rc_context(RC):
-        figure, (*panels, rug) = plt.subplots(
-            len(shown) + 1, 1, figsize=(9.2, 0.7 + 2.1 * len(shown)), sharex=True,
-            height_ratios=(*[2.3] * len(shown), 0.45),
-        )  # fmt: skip
-        for axes, (column, name) in zip(panels, shown.items(), strict=True):
-            colour = style(samples["algorithm"][0]).colour
-            _draw_ratio(axes, time_s, samples[column], colour, name, (-top / 2, top))
-            axes.plot(time_s, inverse, color=INK, lw=1.1, ls=BOUND_DASH, label="1/w")
-            axes.set_ylabel(name)
-            axes.legend(loc="lower right", bbox_to_anchor=(1.005, 0.985), ncol=4, borderaxespad=0)
-        _losses_only(rug)
-        if hops is not None:
-            _draw_losses(rug, panels[0], losses(hops, result["params"]))
-        rug.set_xlim(0, result["params"]["duration_s"])
-        rug.set_xlabel("time (s)")
-        figure.align_ylabels(panels)
-        figure.subplots_adjust(left=0.085, right=0.985, bottom=0.1, top=0.93, hspace=0.24)
-        return _svg(figure)
-
-
-def _draw_ratio(
-    axes: Axes, time_s: pl.Series, ratio: pl.Series, colour: str, name: str,
-    limits: tuple[float, float],
-) -> None:  # fmt: skip
-    """Draw RATIO over time: samples of 0 as rings, those beyond LIMITS as arrows at the edge."""
-    low, high = limits
-    axes.plot(time_s, ratio, color=colour, lw=0.7, alpha=0.55)
-    inside = (ratio > low) & (ratio < high) & (ratio != 0)
-    axes.plot(time_s.filter(inside), ratio.filter(inside), "o", color=colour, ms=2.6, mew=0,
-              label=name)  # fmt: skip
-    zero = time_s.filter(ratio == 0)
-    if len(zero):
-        axes.plot(zero, [0] * len(zero), "o", mfc="white", mec=colour, mew=0.9, ms=3.6, ls="",
-                  label=f"0: {len(zero)} of {len(ratio)} samples")  # fmt: skip
-    for beyond, edge, marker in ((ratio >= high, high, 6), (ratio <= low, low, 7)):
-        at = time_s.filter(beyond)
-        axes.plot(at, [edge] * len(at), marker=marker, color=colour, ms=4.5, ls="", clip_on=False)
-    axes.set_ylim(low, high)
-
-
-def _losses_only(rug: Axes) -> None:
-    """Make RUG a strip for marks of losses, without a scale."""
-    rug.set_yticks([])
-    rug.set_ylim(-0.6, 1.6)
-    rug.grid(False)
-    rug.set_ylabel("losses", rotation=0, ha="right", va="center")
-    for spine in rug.spines.values():
-        spine.set_visible(False)
-    rug.tick_params(axis="x", length=0)
-
-
 # --- text ---------------------------------------------------------------------------------
 
 
@@ -729,7 +520,7 @@ def text(value: Estimate, shown: Metric) -> str:
     return f"{number(value.median, shown.digits)} {interval(value, shown)}".rstrip()
 
 
-def _svg(figure: Figure) -> str:
+def to_svg(figure: Figure) -> str:
     out = StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(out, format="svg", metadata=nothing, bbox_inches="tight", pad_inches=0.12)

@@ -94,6 +94,11 @@ def page(
     return "\n\n".join(parts) + "\n"
 
 
+def goodput_caption(scenario: Scenario, results: list[dict[str, Any]]) -> str:
+    at = report.goodput_place(scenario, results)
+    return "Goodput over time, one seed" + (f", {at}" if at else "")
+
+
 def ratio_caption(scenario: Scenario, stem: str) -> str:
     """Return what the figure STEM of a report shows: ratio-ALGORITHM-number of the place."""
     _, algorithm, number = stem.split("-")
@@ -122,12 +127,16 @@ def main(
         build.PROJECT / "docs" / "results"
     ),
 ) -> None:
-    """Write DOCS/SCENARIO.md and DOCS/SCENARIO.svg from the run in RUN."""
+    """Write DOCS/SCENARIO.md and its figures, DOCS/SCENARIO*.svg, from the run in RUN."""
     meta = json.loads((run / "meta.json").read_text())
     scenario = parse(meta["scenario"], meta["source"])
     results = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
     docs.mkdir(parents=True, exist_ok=True)
     figures = {}
+    over_time = run / "plots" / f"{report.GOODPUT_OVER_TIME}.svg"
+    if over_time.exists():
+        figures[f"{scenario.id}-{over_time.name}"] = goodput_caption(scenario, results)
+        shutil.copy(over_time, docs / f"{scenario.id}-{over_time.name}")
     for path in sorted((run / "plots").glob("ratio-*.svg")):
         figures[f"{scenario.id}-{path.name}"] = ratio_caption(scenario, path.stem)
         shutil.copy(path, docs / f"{scenario.id}-{path.name}")

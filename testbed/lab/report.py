@@ -4,6 +4,7 @@
 Every number is a median over seeds with its interval. What lost is shown beside what won.
 """
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -12,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import polars as pl
 from markupsafe import Markup
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lab import plots
+from lab import plots, timelines
 from lab.claims import Verdict
 from lab.metrics import mean_goodput_mbps
 from lab.plots import Cells, Metric, Place
@@ -39,6 +41,8 @@ WITH_FIGURE = ("fair_share", "retransmits", "timeouts", "queue_delay_ms_p95", "j
 PEERS_OVER_TIME = ("reno", "bbr", "cubic", "veno", "westwood")  # the first two that have samples
 ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
 SEEDS_FOR_95 = 6
+GOODPUT_OVER_TIME = "goodput-over-time"
+MAX_COLUMNS, MAX_PANELS = 4, 12  # of goodput over time
 MARKS = {"holds": "✓", "does not hold": "✗", "undecided": "?", "not measured": "·"}
 COLOURS = {
     "holds": "green", "does not hold": "red", "undecided": "yellow", "not measured": "dim",
@@ -473,38 +477,120 @@ def _why(verdict: Verdict) -> str:
 # --- over time ----------------------------------------------------------------------------
 
 
+Sampled = dict[tuple[str, Place], tuple[dict[str, Any], pl.DataFrame]]
+
+
 def _over_time(
     scenario: Scenario, results: list[dict], folder: Path, figures: Figures
 ) -> dict[str, Any]:
-    """Return the figures over time of ours and two peers, all at one place and seed."""
+    """Return the figures over time, of points that have samples: the goodput, and the windows of
+    ours and two peers, at one place and seed."""
+    sampled = _sampled(scenario, results, folder)
     place = middle_place(scenario)
-    at = [result for result in results if plots.place(scenario, result) == place]
-    with_samples = sorted(
-        (result for result in at if _samples(folder, result).is_file()),
-        key=lambda result: result["seed"],
-    )
-    first = {r["algorithm"]: r for r in reversed(with_samples)}
-    ours = [name for name in plots.algorithms_in(scenario, at) if plots.style(name).ours]
-    peers = [name for name in PEERS_OVER_TIME if name in first]
-    peers += [name for name in first if name not in ours and name not in peers]
-    drawn = []
-    for name in [n for n in ours if n in first] + peers[:2]:
-        flows = plots.read_samples(_samples(folder, first[name]))
-        if flows is None:
-            continue
-        hops = plots.read_samples(_samples(folder, first[name], "hops"))
-        svg = plots.cwnd_figure(first[name], flows, hops)
-        drawn.append(
+    here = {name: found for (name, at), found in sampled.items() if at == place}
+    names = plots.algorithms_in(scenario, [result for result, _ in here.values()])
+    ours = [name for name in names if plots.style(name).ours]
+    peers = [name for name in PEERS_OVER_TIME if name in here]
+    peers += [name for name in here if name not in ours and name not in peers]
+    windows, lines = [], []
+    for name in ours + peers[:2]:
+        result, flows = here[name]
+        hops = timelines.read_samples(_samples(folder, result, "hops"))
+        svg = timelines.cwnd_figure(result, flows, hops)
+        windows.append(
             {
                 "name": name,
                 "ours": plots.style(name).ours,
-                "seed": first[name]["seed"],
-                "shown_s": plots.window_s(first[name], flows),
-                "duration_s": first[name]["params"]["duration_s"],
+                "seed": result["seed"],
+                "shown_s": timelines.window_s(result, flows),
+                "duration_s": result["params"]["duration_s"],
                 "svg": figures.add(f"cwnd-{name}", f"Window of {name} over time", svg),
             }
         )
-    return {"figures": drawn, "place": place_text(scenario, place)}
+        lines.append(timelines.Line(name, plots.style(name), *timelines.goodput(result, flows)))
+    goodput, at = None, goodput_place(scenario, results)
+    if _fits(scenario, results) and sampled:
+        grid = _everywhere(scenario, sampled)
+    else:
+        grid = timelines.Grid([""], [""], {(0, 0): lines} if lines else {})
+    if grid.panels:
+        title = f"Goodput over time, {at}" if at else "Goodput over time"
+        goodput = figures.add(GOODPUT_OVER_TIME, title, timelines.goodput_figure(grid))
+    return {
+        "goodput": goodput,
+        "goodput_place": at,
+        "windows": windows,
+        "place": place_text(scenario, place),
+    }
+
+
+def _sampled(scenario: Scenario, results: list[dict], folder: Path) -> Sampled:
+    """Return, by algorithm and place, the first seed that has samples: its result and them."""
+    found: Sampled = {}
+    for result in sorted(results, key=lambda result: result["seed"]):
+        key = result["algorithm"], plots.place(scenario, result)
+        flows = None if key in found else timelines.read_samples(_samples(folder, result))
+        if flows is not None:
+            found[key] = result, flows
+    return found
+
+
+def goodput_place(scenario: Scenario, results: list[dict]) -> str:
+    """Return where the goodput over time is of, nothing if it is of every place."""
+    return "" if _fits(scenario, results) else place_text(scenario, middle_place(scenario))
+
+
+def _panel_axes(scenario: Scenario) -> tuple[list[int], list[int], list[int]]:
+    """Return which of the swept axes are rows, columns and lines of goodput over time."""
+    swept = [i for i, axis in enumerate(scenario.axes) if len(axis.levels) > 1]
+    return swept[:-2], swept[-2:-1], swept[-1:]
+
+
+def _levels(scenario: Scenario, axes: list[int]) -> list[Place]:
+    return list(itertools.product(*(scenario.axes[i].levels for i in axes)))
+
+
+def _fits(scenario: Scenario, results: list[dict]) -> bool:
+    """Say whether the goodput over time can be shown at every place: of one algorithm, if there
+    are not too many places."""
+    rows, columns, lines = (len(_levels(scenario, axes)) for axes in _panel_axes(scenario))
+    return (
+        len({result["algorithm"] for result in results}) == 1
+        and lines <= len(timelines.VALUE_LOOKS)
+        and columns <= MAX_COLUMNS
+        and rows * columns <= MAX_PANELS
+    )
+
+
+def _everywhere(scenario: Scenario, sampled: Sampled) -> timelines.Grid:
+    """Return the goodput over time at every place of one algorithm: a line for each value of the
+    last axis that is swept, a column for each of the one before, a row for the others'."""
+    of_row, of_column, of_line = _panel_axes(scenario)
+    rows, columns, values = (_levels(scenario, axes) for axes in (of_row, of_column, of_line))
+    panels: dict[tuple[int, int], list[timelines.Line]] = {}
+    order = plots.places(scenario)
+    for (name, place), (result, flows) in sorted(
+        sampled.items(), key=lambda f: order.index(f[0][1])
+    ):
+        row, column, value = (
+            tuple(place[i] for i in axes) for axes in (of_row, of_column, of_line)
+        )
+        line = timelines.Line(
+            _values_text(scenario, of_line, value, ", ") or name,
+            timelines.VALUE_LOOKS[values.index(value)] if of_line else plots.style(name),
+            *timelines.goodput(result, flows),
+        )
+        panels.setdefault((rows.index(row), columns.index(column)), []).append(line)
+    return timelines.Grid(
+        [_values_text(scenario, of_row, row, "\n") for row in rows],
+        [_values_text(scenario, of_column, column, ", ") for column in columns],
+        panels,
+    )
+
+
+def _values_text(scenario: Scenario, axes: list[int], values: Place, between: str) -> str:
+    named = zip(axes, values, strict=True)
+    return between.join(plots.value_text(scenario.axes[i], value) for i, value in named)
 
 
 def _ratios(
@@ -514,12 +600,12 @@ def _ratios(
     drawn: dict[tuple[str, Place], dict[str, Any]] = {}
     for result in sorted(results, key=lambda result: result["seed"]):
         name, place = result["algorithm"], plots.place(scenario, result)
-        ratios = plots.read_samples(_samples(folder, result, "ratios"))
+        ratios = timelines.read_samples(_samples(folder, result, "ratios"))
         if ratios is None or (name, place) in drawn:
             continue
         at = place_text(scenario, place)
-        hops = plots.read_samples(_samples(folder, result, "hops"))
-        svg = plots.ratio_figure(result, ratios, hops)
+        hops = timelines.read_samples(_samples(folder, result, "hops"))
+        svg = timelines.ratio_figure(result, ratios, hops)
         file = f"ratio-{name}-{plots.places(scenario).index(place)}"
         drawn[name, place] = {
             "name": name,

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from lab import claims, plots, publish, ratios, report
+from lab import claims, plots, publish, ratios, report, timelines
 from lab.points import bound_mbps, resolve
 from lab.scenario import CLASSIFIED, Scenario, parse
 from lab.verdicts import scores
@@ -229,7 +229,7 @@ def test_page_is_whole_and_self_contained(one_axis):
     _, _, folder, html = one_axis
     check_page(html)
     names = {path.stem for path in (folder / "plots").glob("*.svg")}
-    assert {"goodput_mbps", "retransmits", "cwnd-jtcp", "cwnd-reno"} <= names
+    assert {"goodput_mbps", "retransmits", "cwnd-jtcp", "cwnd-reno", "goodput-over-time"} <= names
     assert html.count("<svg ") == len(names)
 
 
@@ -505,11 +505,76 @@ def test_losses_are_counted_by_cause(tmp_path):
     scenario = make_scenario()
     result = make_result(scenario, {}, "jtcp", 1)
     write_samples(tmp_path, result)
-    hops = plots.read_samples(tmp_path / "samples" / f"{result['point']}.hops.csv")
-    found = plots.losses(hops, result["params"])
+    hops = timelines.read_samples(tmp_path / "samples" / f"{result['point']}.hops.csv")
+    found = timelines.losses(hops, result["params"])
     for cause, hop in (("random", "wireless"), ("congestion", "bottleneck")):
         last = hops.filter(hops["hop"] == hop)["drops"].max()
         assert sum(count for _, count in found[cause]) == last > 0
+
+
+def test_goodput_over_time_is_what_was_acknowledged():
+    """Of flows under test alone; a stall is nothing, the last bin ends with the point, and what a
+    flow had at its end it keeps."""
+    params = {"duration_s": 24.0, "sample_ms": 200}
+    flows = [{"name": "a", "under_test": True}, {"name": "b", "under_test": True},
+             {"name": "cross", "under_test": False}]  # fmt: skip
+    acked = {"a": lambda t: 125_000 * (t if t <= 10 else max(10, t - 5)),  # 1 Mb/s, 10-15 s none
+             "b": lambda t: 125_000 * min(max(t - 20, 0), 2),  # 20-22 s
+             "cross": lambda t: 1e6 * t}  # fmt: skip
+    rows = [(i / 5, name, of(i / 5)) for i in range(1, 121) for name, of in acked.items()]
+    samples = pl.DataFrame(rows, schema=["time_s", "flow", "bytes_acked"], orient="row")
+    edges, rates = timelines.goodput({"params": params, "flows": flows}, samples)
+    assert list(edges) == [*map(float, range(25))] and len(rates) == 24
+    expected = [1] * 10 + [0] * 5 + [1] * 5 + [2] * 2 + [1] * 2
+    assert list(rates) == pytest.approx(expected)
+    params["duration_s"], params["sample_ms"] = 24.5, 100
+    edges, rates = timelines.goodput({"params": params, "flows": flows}, samples)
+    assert edges[-2:] == pytest.approx([24.0, 24.5]) and rates[-1] == 0
+
+
+@pytest.mark.parametrize("duration_s", [0.3, 5, 30, 100, 300, 9000])
+@pytest.mark.parametrize("sample_ms", [10, 100, 1000])
+def test_bins_are_few_and_of_several_samples(duration_s, sample_ms):
+    width_s = timelines.bin_s(duration_s, sample_ms)
+    assert duration_s / width_s <= timelines.BINS
+    assert width_s >= timelines.SAMPLES_A_BIN * sample_ms / 1000
+
+
+def over_time(tmp_path: Path, axes: dict, algorithms: tuple[str, ...]) -> tuple[str, str]:
+    """Return the figure of goodput over time and what is said to be in it."""
+    scenario = make_scenario(axes)
+    results = make_results(scenario, algorithms, seeds=2)
+    for result in results:
+        write_samples(tmp_path, result)
+    check_page(write(scenario, results, tmp_path))
+    path = tmp_path / "plots" / f"{report.GOODPUT_OVER_TIME}.svg"
+    return path.read_text(), publish.goodput_caption(scenario, results)
+
+
+def test_goodput_over_time_of_one_algorithm_is_drawn_everywhere(tmp_path):
+    """Rows, columns and lines are the axes; what is missing leaves its panel empty."""
+    axes = {
+        "loss_pct": LOSS_AXIS | {"values": [1, 3]}, "rate": RATE_AXIS,
+        "queue": {"sets": "links.bottleneck.queue_pkts", "values": [12, 50], "label": "queue"},
+    }  # fmt: skip
+    svg, caption = over_time(tmp_path, axes, ("jtcp",))
+    assert caption == "Goodput over time, one seed"
+    for text in ("random loss 1 %", "random loss 3 %", "rate 1.6 Mb/s", "rate 10 Mb/s",
+                 "queue 12", "queue 50"):  # fmt: skip
+        assert svg.count(f">{text}<") == 1, text
+    assert svg.count('id="axes_') == 4
+
+
+def test_goodput_over_time_of_several_is_drawn_at_the_middle(tmp_path):
+    axes = {"loss_pct": LOSS_AXIS | {"values": [1, 3]}}
+    svg, caption = over_time(tmp_path / "several", axes, ("jtcp", "reno"))
+    assert caption == "Goodput over time, one seed, random loss 3 %"
+    assert svg.count(">jtcp<") == svg.count(">reno<") == svg.count('id="axes_') == 1
+    svg, caption = over_time(tmp_path / "many", {"loss_pct": LOSS_AXIS}, ("jtcp",))
+    assert caption == "Goodput over time, one seed, random loss 0.3 %"  # seven lines are too many
+    assert svg.count(">jtcp<") == svg.count('id="axes_') == 1
+    svg, caption = over_time(tmp_path / "one", {}, ("jtcp",))
+    assert caption == "Goodput over time, one seed" and svg.count(">jtcp<") == 1
 
 
 def test_an_algorithm_looks_the_same_everywhere():
