@@ -52,7 +52,8 @@ test: setup
 
 VM_KERNELS ?= 6.1 6.12 7
 test-vm: setup
-	@VM_KERNELS='$(VM_KERNELS)' $(PYTHON) -m pytest -v -rs -p no:cacheprovider testbed/tests/test_vm.py sctp_jitter/tests/matrix_peers.py
+	@VM_KERNELS='$(VM_KERNELS)' $(PYTHON) -m pytest -v -rs -p no:cacheprovider testbed/tests/test_vm.py tcp_veno_jitter/tests/test_radios.py \
+		sctp_jitter/tests/matrix_peers.py
 
 # One line for each kernel, compiler and check.
 matrix: setup

@@ -47,15 +47,7 @@ class Path:
             run_cmd("ip", "netns", "add", name)
         for left, right, subnet in (("a", "r", 1), ("r", "s", 3), ("s", "b", 2)):
             self._wire(left, right, f"10.0.{subnet}.1", f"10.0.{subnet}.2")
-        for name, route in (
-            ("a", "10.0.2.0/24 via 10.0.1.2"),
-            ("r", "10.0.2.0/24 via 10.0.3.2"),
-            ("s", "10.0.1.0/24 via 10.0.3.1"),
-            ("b", "10.0.1.0/24 via 10.0.2.1"),
-        ):
-            run_cmd("ip", "-n", name, "route", "add", *route.split())
-        for name in "rs":
-            self.sysctl(name, "ip_forward", 1)
+        self._route()
         for name in "ab":
             for key, value in self.sysctls.items():
                 self.sysctl(name, key, value)
@@ -66,6 +58,17 @@ class Path:
     def __exit__(self, *_exc):
         for name in NAMESPACES:
             run_cmd("ip", "netns", "del", name)
+
+    def _route(self) -> None:
+        for name, route in (
+            ("a", "10.0.2.0/24 via 10.0.1.2"),
+            ("r", "10.0.2.0/24 via 10.0.3.2"),
+            ("s", "10.0.1.0/24 via 10.0.3.1"),
+            ("b", "10.0.1.0/24 via 10.0.2.1"),
+        ):
+            run_cmd("ip", "-n", name, "route", "add", *route.split())
+        for name in "rs":
+            self.sysctl(name, "ip_forward", 1)
 
     def _wire(self, left: str, right: str, left_ip: str, right_ip: str) -> None:
         run_cmd("ip", "link", "add", f"to-{right}", "netns", left, "type", "veth",

@@ -97,23 +97,24 @@ def count(name: str, dev: str, what: str) -> int:
 
 
 def sent_bytes(name: str, dev: str) -> int:
+    """Return what DEV has sent; nothing if it is gone."""
     with inside(name):
-        line = next(x for x in File("/proc/thread-self/net/dev").read_text().splitlines()
-                    if x.strip().startswith(f"{dev}:"))  # fmt: skip
-    return int(line.split(":")[1].split()[8])
+        lines = File("/proc/thread-self/net/dev").read_text().splitlines()
+    found = [line.split(":")[1].split() for line in lines if line.strip().startswith(f"{dev}:")]
+    return int(found[0][8]) if found else 0
 
 
 class Channel(threading.Thread):
-    """Tells the agents of a path how busy the channel is: SHARE() of the time."""
+    """Tells the agents of a path, EVERY_S, how busy the channel is: SHARE() of the time."""
 
-    def __init__(self, share: Callable[[], float], agents=AGENTS):
+    def __init__(self, share: Callable[[], float], agents=AGENTS, every_s: float = TELL_S):
         super().__init__()
-        self.share, self.agents = share, agents
+        self.share, self.agents, self.every_s = share, agents, every_s
         self.ended = threading.Event()
 
     def run(self) -> None:
         busy_ns, before_ns = 0, time.monotonic_ns()
-        while not self.ended.wait(TELL_S):
+        while not self.ended.wait(self.every_s):
             now_ns = time.monotonic_ns()
             busy_ns += int(self.share() * (now_ns - before_ns))
             before_ns = now_ns
@@ -131,15 +132,16 @@ class Channel(threading.Thread):
 
 
 class Load:
-    """How busy what r sends makes a channel of so many Mb/s, over the last OVER_S."""
+    """How busy what DEVICE sends makes a channel of so many Mb/s, over the last OVER_S."""
 
-    def __init__(self, capacity_mbps: float, over_s: float = TELL_S):
+    def __init__(self, capacity_mbps: float, over_s: float = TELL_S, device=("r", "to-s")):
         self.capacity_bps = capacity_mbps * 1e6
         self.over_s = over_s
-        self.seen = deque([(time.monotonic(), sent_bytes("r", "to-s"))])
+        self.device = device
+        self.seen = deque([(time.monotonic(), sent_bytes(*device))])
 
     def __call__(self) -> float:
-        now_s, sent = time.monotonic(), sent_bytes("r", "to-s")
+        now_s, sent = time.monotonic(), sent_bytes(*self.device)
         while len(self.seen) > 1 and self.seen[1][0] <= now_s - self.over_s:
             self.seen.popleft()
         before_s, before = self.seen[0]

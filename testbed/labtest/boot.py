@@ -17,10 +17,13 @@ HUNG_S = 1800 if KERNEL == "lab" else 3600
 READY = "lab is ready"
 
 
-def run_in_lab(command: str, cpus: set[int] | None = None) -> str:
-    """Run COMMAND in the lab and return all it said; a lab that hangs is ended, not left."""
+def run_in_lab(
+    command: str, cpus: set[int] | None = None, kernel: tuple[str, ...] = ("--kernel", KERNEL)
+) -> str:
+    """Run COMMAND in the lab and return all it said; a lab that hangs is ended, not left. KERNEL:
+    which, as testbed/run takes it."""
     lab = subprocess.Popen(
-        [PROJECT / "testbed" / "run", "--kernel", KERNEL, "--exec", command],
+        [PROJECT / "testbed" / "run", *kernel, "--exec", command],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         preexec_fn=lambda: os.sched_setaffinity(0, cpus) if cpus else None,
     )  # fmt: skip

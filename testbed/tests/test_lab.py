@@ -375,6 +375,12 @@ def test_sctp_goes_on_by_the_second_home(backend):
     assert json.loads(files["flow-0.json"])["completed"]
 
 
+def test_exec_has_what_shells_want():
+    """bash reads <(command) from a file below /dev/fd."""
+    command = "bash -c 'cat <(echo from a pipe)' | grep -qx 'from a pipe'"
+    assert run_command("--exec", command).returncode == 0
+
+
 def test_exec_passes_the_exit_status_on():
     assert run_command("--exec", "exit 7").returncode == 7
 

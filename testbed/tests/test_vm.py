@@ -131,16 +131,23 @@ from lab import points, scenario
 from lab.backends.host import HostBackend
 
 backend = HostBackend()
-settings = {"run.duration_s": "10", "run.warmup_s": "2", "loss_pct": "0"}
-sweep = points.expand(scenario.load("jsctp-primary", settings), ("jtcp",), [1], backend.build.key)
+settings = {"run.duration_s": "10", "run.warmup_s": "2"}
+wired = scenario.load("jsctp-primary", settings | {"loss_pct": "0"})
+wireless = scenario.load("wccp-1", settings | {"topology.nodes": "3", "flows": "1"})
+sweeps = [
+    points.expand(wired, ("jtcp",), [1], backend.build.key),
+    points.expand(wireless, ("wccp",), [1], backend.build.key),
+]
 
 def show(outcome):
     print("error", json.dumps(outcome.error + outcome.log))
     if not outcome.error:
         print("flow", (outcome.raw / "flow-0.json").read_text().strip())
+        print("medium", (outcome.raw / "medium.json").exists())
 
 before = os.listdir("/sys/class/net")
-backend.run_batch(list(sweep), 0, show, threading.Event())
+for sweep in sweeps:
+    backend.run_batch(list(sweep), 0, show, threading.Event())
 listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
 print("left", json.dumps([line for line in listed.splitlines() if "mininet" in line]))
 print("links", before == os.listdir("/sys/class/net"))
@@ -151,23 +158,35 @@ print("links", before == os.listdir("/sys/class/net"))
     "VM_KERNELS" not in os.environ, reason="in real time, on an emulated processor: make test-vm"
 )
 def test_the_host_backend_on_a_host_that_can(tmp_path):
-    """A virtual machine in real time is the host: a point runs there and nothing is left."""
+    """A virtual machine in real time is the host: a point runs there, on wires and on a wireless
+    medium, and nothing is left."""
     backend = prepared(KERNELS[0])
+    backend.build.key(
+        {"wccp"}, wireless=True
+    )  # builds the medium, which an emulated compiler would
     script = tmp_path / "point.py"
     script.write_text(HOST_POINT)
     build = TESTBED.parent / "build"
     run = (
-        f"mount -t tmpfs none {build} && PYTHONPATH={TESTBED} python3 {script} | tee $LAB_OUT/said"
+        f"mkdir /run/kept && cp -a {build}/medium /run/kept && mount -t tmpfs none {build}"
+        f" && cp -a /run/kept/medium {build}"
+        f" && PYTHONPATH={TESTBED} python3 {script} | tee $LAB_OUT/said"
     )
     done = run_command(
         "--backend", "vm", "--kernel", backend.build.kernel.release, "--exec", run,
         "--out", str(tmp_path / "out"), env=os.environ | {"VM_CLOCK": "real"},
     )  # fmt: skip
-    said = dict(line.split(" ", 1) for line in (tmp_path / "out" / "said").read_text().splitlines())
-    assert said["error"] == '""', done.stdout
-    flow = json.loads(said["flow"])
-    assert flow["algorithm"] == "jtcp" and flow["completed"] and flow["bytes_acked"] > 1_000_000
-    assert said["left"] == "[]" and said["links"] == "True"
+    said: dict[str, list[str]] = {}
+    for line in (tmp_path / "out" / "said").read_text().splitlines():
+        what, text = line.split(" ", 1)
+        said.setdefault(what, []).append(text)
+    assert said["error"] == ['""', '""'], done.stdout
+    assert said["medium"] == ["False", "True"]
+    flows = [json.loads(text) for text in said["flow"]]
+    assert [flow["algorithm"] for flow in flows] == ["jtcp", "wccp"]
+    assert all(flow["completed"] for flow in flows)
+    assert flows[0]["bytes_acked"] > 1_000_000 and flows[1]["bytes_acked"] > 100_000
+    assert said["left"] == ["[]"] and said["links"] == ["True"]
 
 
 @pytest.mark.parametrize(
