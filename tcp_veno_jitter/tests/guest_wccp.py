@@ -97,7 +97,7 @@ def count(name: str, dev: str, what: str) -> int:
 
 
 def sent_bytes(name: str, dev: str) -> int:
-    """Return what DEV has sent; nothing if it is gone."""
+    """Return what DEV has sent, 0 if it is gone."""
     with inside(name):
         lines = File("/proc/thread-self/net/dev").read_text().splitlines()
     found = [line.split(":")[1].split() for line in lines if line.strip().startswith(f"{dev}:")]
@@ -146,7 +146,7 @@ class Load:
             self.seen.popleft()
         before_s, before = self.seen[0]
         self.seen.append((now_s, sent))
-        bits = (sent - before) * 8
+        bits = max(sent - before, 0) * 8  # a device that is gone has sent nothing
         return min(bits / (now_s - before_s) / self.capacity_bps, 1.0) if now_s > before_s else 1.0
 
 

@@ -7,38 +7,34 @@ Debian; `make test-vm`: one of each line).
 
 import os
 import shutil
-import subprocess
 from functools import cache
 
 import pytest
 from guest_radios import CLAIMS
 
-from labtest.boot import PROJECT, assert_claimed, run_in_lab, verdict_count
+from labtest.boot import VM_KERNELS, assert_claimed, run_in_lab, verdict_count, vm_kernel
 
-KERNELS = os.environ.get("VM_KERNELS", "newest").split()
 SCRIPT = "tcp_veno_jitter/tests/guest_radios.py"
 
 
 @cache
 def said(kernel: str) -> str:
-    wanted = kernel.replace("newest", "")
+    where = ("--kernel", kernel) if kernel else ()
+    return run_in_lab(f"/usr/bin/python3 {SCRIPT}", kernel=("--backend", "vm", *where))
+
+
+@pytest.fixture(params=VM_KERNELS)
+def on_kernel(request) -> str:
+    """Return what was said on a kernel that can be had."""
     if not shutil.which("iw", path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
         pytest.skip("no iw: apt-get install iw")
-    have = subprocess.run(
-        [PROJECT / "testbed" / "setup", "vm"], env=os.environ | {"VM_KERNEL": wanted}
-    )
-    if have.returncode:
-        pytest.skip(f"no kernel {kernel} or no QEMU: VM_KERNEL={kernel} testbed/setup vm")
-    which = ("--backend", "vm", *(("--kernel", wanted) if wanted else ()))
-    return run_in_lab(f"/usr/bin/python3 {SCRIPT}", kernel=which)
+    return said(vm_kernel(request.param))
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("text", [claim.text for claim in CLAIMS])
-def test_claim(kernel, text):
-    assert_claimed(said(kernel), text)
+def test_claim(on_kernel, text):
+    assert_claimed(on_kernel, text)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_every_claim_was_tested(kernel):
-    assert verdict_count(said(kernel)) == len(CLAIMS)
+def test_every_claim_was_tested(on_kernel):
+    assert verdict_count(on_kernel) == len(CLAIMS)

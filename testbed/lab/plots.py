@@ -212,16 +212,13 @@ def _ours_first(name: str) -> bool:
 
 
 def axis_text(axis: Axis, value: AxisValue | None = None) -> str:
-    """Return an axis' label with its unit, or with VALUE and its unit."""
+    """Return an axis' label with its unit, or with VALUE and its unit. A choice of an axis without
+    a label speaks for itself."""
+    label = axis.label or axis.name
     if value is None:
-        label = axis.label or axis.name
         return f"{label} ({axis.unit})" if axis.unit else label
-    return value if isinstance(value, str) else value_text(axis, value)
-
-
-def value_text(axis: Axis, value: AxisValue) -> str:
-    """Return VALUE with the name of AXIS, of a choice too, which may be as little as "on"."""
-    return f"{axis.label or axis.name} {axis.text(value)}"
+    alone = isinstance(value, str) and not axis.label
+    return axis.text(value) if alone else f"{label} {axis.text(value)}"
 
 
 # --- a metric against the axes ------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lab import build, claims, plots, report
+from lab import build, claims, plots, report, timelines
 from lab.scenario import JITTER_RATIOS, MEDIUM_FIGURES, Scenario, parse
 from lab.verdicts import HEAD, Score, scores
 
@@ -94,11 +94,6 @@ def page(
     return "\n\n".join(parts) + "\n"
 
 
-def goodput_caption(scenario: Scenario, results: list[dict[str, Any]]) -> str:
-    at = report.goodput_place(scenario, results)
-    return "Goodput over time, one seed" + (f", {at}" if at else "")
-
-
 def ratio_caption(scenario: Scenario, stem: str) -> str:
     """Return what the figure STEM of a report shows: ratio-ALGORITHM-number of the place."""
     _, algorithm, number = stem.split("-")
@@ -133,10 +128,11 @@ def main(
     results = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
     docs.mkdir(parents=True, exist_ok=True)
     figures = {}
-    over_time = run / "plots" / f"{report.GOODPUT_OVER_TIME}.svg"
-    if over_time.exists():
-        figures[f"{scenario.id}-{over_time.name}"] = goodput_caption(scenario, results)
-        shutil.copy(over_time, docs / f"{scenario.id}-{over_time.name}")
+    over_time = docs / f"{scenario.id}-{report.GOODPUT_OVER_TIME}.svg"
+    over_time.unlink(missing_ok=True)
+    if goodput := report.goodput_over_time(scenario, results, run):
+        figures[over_time.name] = goodput.caption
+        over_time.write_text(timelines.goodput_figure(goodput.grid))
     for path in sorted((run / "plots").glob("ratio-*.svg")):
         figures[f"{scenario.id}-{path.name}"] = ratio_caption(scenario, path.stem)
         shutil.copy(path, docs / f"{scenario.id}-{path.name}")

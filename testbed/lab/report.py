@@ -477,7 +477,15 @@ def _why(verdict: Verdict) -> str:
 # --- over time ----------------------------------------------------------------------------
 
 
-Sampled = dict[tuple[str, Place], tuple[dict[str, Any], pl.DataFrame]]
+Sampled = tuple[dict[str, Any], pl.DataFrame]  # a result and its flows' samples
+
+
+@dataclass(frozen=True)
+class GoodputOverTime:
+    """What a figure of it shows, and the figure's lines."""
+
+    caption: str
+    grid: timelines.Grid
 
 
 def _over_time(
@@ -485,16 +493,8 @@ def _over_time(
 ) -> dict[str, Any]:
     """Return the figures over time, of points that have samples: the goodput, and the windows of
     ours and two peers, at one place and seed."""
-    sampled = _sampled(scenario, results, folder)
-    place = middle_place(scenario)
-    here = {name: found for (name, at), found in sampled.items() if at == place}
-    names = plots.algorithms_in(scenario, [result for result, _ in here.values()])
-    ours = [name for name in names if plots.style(name).ours]
-    peers = [name for name in PEERS_OVER_TIME if name in here]
-    peers += [name for name in here if name not in ours and name not in peers]
-    windows, lines = [], []
-    for name in ours + peers[:2]:
-        result, flows = here[name]
+    goodput, windows = goodput_over_time(scenario, results, folder), []
+    for name, (result, flows) in _compared(scenario, results, folder).items():
         hops = timelines.read_samples(_samples(folder, result, "hops"))
         svg = timelines.cwnd_figure(result, flows, hops)
         windows.append(
@@ -507,37 +507,67 @@ def _over_time(
                 "svg": figures.add(f"cwnd-{name}", f"Window of {name} over time", svg),
             }
         )
-        lines.append(timelines.Line(name, plots.style(name), *timelines.goodput(result, flows)))
-    goodput, at = None, goodput_place(scenario, results)
-    if _fits(scenario, results) and sampled:
-        grid = _everywhere(scenario, sampled)
-    else:
-        grid = timelines.Grid([""], [""], {(0, 0): lines} if lines else {})
-    if grid.panels:
-        title = f"Goodput over time, {at}" if at else "Goodput over time"
-        goodput = figures.add(GOODPUT_OVER_TIME, title, timelines.goodput_figure(grid))
+    figure = None
+    if goodput:
+        svg = timelines.goodput_figure(goodput.grid)
+        figure = figures.add(GOODPUT_OVER_TIME, goodput.caption, svg)
     return {
-        "goodput": goodput,
-        "goodput_place": at,
+        "goodput": figure,
+        "caption": goodput.caption if goodput else "",
         "windows": windows,
-        "place": place_text(scenario, place),
+        "place": place_text(scenario, middle_place(scenario)),
     }
 
 
-def _sampled(scenario: Scenario, results: list[dict], folder: Path) -> Sampled:
-    """Return, by algorithm and place, the first seed that has samples: its result and them."""
-    found: Sampled = {}
-    for result in sorted(results, key=lambda result: result["seed"]):
-        key = result["algorithm"], plots.place(scenario, result)
-        flows = None if key in found else timelines.read_samples(_samples(folder, result))
+def goodput_over_time(
+    scenario: Scenario, results: list[dict], folder: Path
+) -> GoodputOverTime | None:
+    """Return the goodput over time of the points that have samples in FOLDER: at every place, if
+    it is of one algorithm and there are few places, else of what is compared in the middle."""
+    if _fits(scenario, results):
+        by_place = {p: _sampled(results, scenario, p, folder) for p in plots.places(scenario)}
+        found = {place: of for place, by_name in by_place.items() for of in by_name.values()}
+        drawn, at = list(found.values()), ""
+        grid = _everywhere(scenario, found)
+    else:
+        compared = _compared(scenario, results, folder)
+        drawn, at = list(compared.values()), place_text(scenario, middle_place(scenario))
+        lines = [
+            timelines.Line(name, plots.style(name), *timelines.goodput(*of))
+            for name, of in compared.items()
+        ]
+        grid = timelines.Grid([""], [""], list(compared), {(0, 0): lines})
+    if not drawn:
+        return None
+    names = ", ".join(dict.fromkeys(result["algorithm"] for result, _ in drawn))
+    seeds = sorted({result["seed"] for result, _ in drawn})
+    which = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    shown = ", ".join(filter(None, (names, at, which)))
+    return GoodputOverTime(f"Goodput of the flows under test over time: {shown}", grid)
+
+
+def _sampled(
+    results: list[dict], scenario: Scenario, place: Place, folder: Path
+) -> dict[str, Sampled]:
+    """Return, by algorithm, the first seed at PLACE that has samples."""
+    found: dict[str, Sampled] = {}
+    here = [result for result in results if plots.place(scenario, result) == place]
+    for result in sorted(here, key=lambda result: result["seed"]):
+        name = result["algorithm"]
+        flows = None if name in found else timelines.read_samples(_samples(folder, result))
         if flows is not None:
-            found[key] = result, flows
+            found[name] = result, flows
     return found
 
 
-def goodput_place(scenario: Scenario, results: list[dict]) -> str:
-    """Return where the goodput over time is of, nothing if it is of every place."""
-    return "" if _fits(scenario, results) else place_text(scenario, middle_place(scenario))
+def _compared(scenario: Scenario, results: list[dict], folder: Path) -> dict[str, Sampled]:
+    """Return, by algorithm, what is shown over time: ours and two peers in the middle."""
+    found = _sampled(results, scenario, middle_place(scenario), folder)
+    names = plots.algorithms_in(scenario, [result for result, _ in found.values()])
+    ours = [name for name in names if plots.style(name).ours]
+    peers = [name for name in PEERS_OVER_TIME if name in found]
+    peers += [name for name in found if name not in ours and name not in peers]
+    return {name: found[name] for name in ours + peers[:2]}
 
 
 def _panel_axes(scenario: Scenario) -> tuple[list[int], list[int], list[int]]:
@@ -551,46 +581,43 @@ def _levels(scenario: Scenario, axes: list[int]) -> list[Place]:
 
 
 def _fits(scenario: Scenario, results: list[dict]) -> bool:
-    """Say whether the goodput over time can be shown at every place: of one algorithm, if there
-    are not too many places."""
+    """Say whether the goodput over time can be shown at every place."""
     rows, columns, lines = (len(_levels(scenario, axes)) for axes in _panel_axes(scenario))
     return (
         len({result["algorithm"] for result in results}) == 1
-        and lines <= len(timelines.VALUE_LOOKS)
+        and lines <= len(timelines.VALUE_COLOURS)
         and columns <= MAX_COLUMNS
         and rows * columns <= MAX_PANELS
     )
 
 
-def _everywhere(scenario: Scenario, sampled: Sampled) -> timelines.Grid:
-    """Return the goodput over time at every place of one algorithm: a line for each value of the
-    last axis that is swept, a column for each of the one before, a row for the others'."""
+def _everywhere(scenario: Scenario, found: dict[Place, Sampled]) -> timelines.Grid:
+    """Return the goodput over time of one algorithm by place: a line for each value of the last
+    axis that is swept, a column for each of the one before, a row for the others'."""
     of_row, of_column, of_line = _panel_axes(scenario)
     rows, columns, values = (_levels(scenario, axes) for axes in (of_row, of_column, of_line))
     panels: dict[tuple[int, int], list[timelines.Line]] = {}
-    order = plots.places(scenario)
-    for (name, place), (result, flows) in sorted(
-        sampled.items(), key=lambda f: order.index(f[0][1])
-    ):
+    for place, (result, flows) in found.items():
         row, column, value = (
             tuple(place[i] for i in axes) for axes in (of_row, of_column, of_line)
         )
-        line = timelines.Line(
-            _values_text(scenario, of_line, value, ", ") or name,
-            timelines.VALUE_LOOKS[values.index(value)] if of_line else plots.style(name),
-            *timelines.goodput(result, flows),
-        )
+        name, number = _values_text(scenario, of_line, value), values.index(value)
+        look = timelines.value_look(number, len(values))
+        if not of_line:
+            name, look = result["algorithm"], plots.style(result["algorithm"])
+        line = timelines.Line(name, look, *timelines.goodput(result, flows))
         panels.setdefault((rows.index(row), columns.index(column)), []).append(line)
     return timelines.Grid(
-        [_values_text(scenario, of_row, row, "\n") for row in rows],
-        [_values_text(scenario, of_column, column, ", ") for column in columns],
+        [_values_text(scenario, of_row, row) for row in rows],
+        [_values_text(scenario, of_column, column) for column in columns],
+        [_values_text(scenario, of_line, value) for value in values],
         panels,
     )
 
 
-def _values_text(scenario: Scenario, axes: list[int], values: Place, between: str) -> str:
+def _values_text(scenario: Scenario, axes: list[int], values: Place) -> str:
     named = zip(axes, values, strict=True)
-    return between.join(plots.value_text(scenario.axes[i], value) for i, value in named)
+    return "\n".join(plots.axis_text(scenario.axes[i], value) for i, value in named)
 
 
 def _ratios(

@@ -30,11 +30,8 @@ RATIO_ROOM = 3.2  # of a figure of the jitter ratio, in 1/w of a small window
 LOSS_LOOK = {"random": ("#e08a00", "o"), "congestion": ("#5b1a78", "v")}
 BINS, SAMPLES_A_BIN = 40, 5  # of goodput over time: at most, at least
 BIN_S = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 60)
-VALUE_LOOKS = (  # of lines that are values of an axis, not algorithms
-    Style("#7f8792", "", (0, (5, 2)), False), Style("#c2187a", "", "-", True),
-    Style("#0072b2", "", "-", True), Style("#009e73", "", "-", True),
-    Style("#e0a000", "", "-", True), Style("#7a3fb0", "", "-", True),
-)  # fmt: skip
+# Lines that are values of an axis, from the first to the last: of one hue, which no algorithm has.
+VALUE_COLOURS = ("#8fb0d3", "#6c93c0", "#4b75a9", "#30588d", "#1d3c6b", "#0d2347")
 
 
 # --- goodput over time --------------------------------------------------------------------
@@ -52,11 +49,19 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """Panels with their lines, ROWS names by COLUMNS names; a row has one scale."""
+    """Panels with their lines, ROWS names by COLUMNS names; a row has one scale. LABELS: of all
+    lines, as the legend lists them."""
 
     rows: list[str]
     columns: list[str]
+    labels: list[str]
     panels: dict[tuple[int, int], list[Line]]
+
+
+def value_look(number: int, of: int) -> Style:
+    """Return how the NUMBERth of so many values of an axis looks."""
+    shade = (len(VALUE_COLOURS) - 1) * number // max(of - 1, 1)
+    return Style(VALUE_COLOURS[shade], "", "-" if number else (0, (5, 2)), number > 0)
 
 
 def bin_s(duration_s: float, sample_ms: float) -> float:
@@ -67,16 +72,20 @@ def bin_s(duration_s: float, sample_ms: float) -> float:
 
 def goodput(result: dict[str, Any], flows: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return the bins' edges (s) and the rate in each (Mb/s) at which the payload of the flows
-    under test was acknowledged, together. The last bin ends with the point and may be shorter."""
+    under test was acknowledged, together. Between samples a flow is taken for steady."""
     params = result["params"]
-    end_s = float(params["duration_s"])
-    starts = np.arange(0.0, end_s - 1e-9, bin_s(end_s, params["sample_ms"]))
-    edges = np.append(starts, end_s)
+    end_s, least_s = float(params["duration_s"]), SAMPLES_A_BIN * params["sample_ms"] / 1000
+    edges = np.arange(0.0, end_s - 1e-9, bin_s(end_s, params["sample_ms"]))
+    if len(edges) > 1 and end_s - edges[-1] < least_s:
+        edges = edges[:-1]
+    edges = np.append(edges, end_s)
     total = np.zeros(len(edges))
-    for name in [flow["name"] for flow in result["flows"] if flow["under_test"]]:
-        rows = flows.filter(pl.col("flow") == name).drop_nulls("bytes_acked").sort("time_s")
-        if len(rows):
-            total += np.interp(edges, rows["time_s"], rows["bytes_acked"], left=0.0)
+    for flow in [flow for flow in result["flows"] if flow["under_test"]]:
+        rows = flows.filter(pl.col("flow") == flow["name"]).drop_nulls("bytes_acked")
+        inside = rows.filter(pl.col("time_s").is_between(flow["start_s"], flow["stop_s"], "none"))
+        inside = inside.sort("time_s")
+        time_s = [flow["start_s"], *inside["time_s"], flow["stop_s"]]
+        total += np.interp(edges, time_s, [0, *inside["bytes_acked"], flow["bytes_whole"]])
     return edges, np.diff(total) * 8e-6 / np.diff(edges)
 
 
@@ -113,9 +122,10 @@ def goodput_figure(grid: Grid) -> str:
             left=0.085 if alone else 0.11, right=0.985, bottom=0.9 / height,
             top=1 - 0.3 / height, wspace=0.06, hspace=0.16,
         )  # fmt: skip
+        order = [*grid.labels, *named]
         figure.legend(
-            handles=list(named.values()), loc="lower center", ncol=min(len(named), 7),
-            handlelength=3.2,
+            handles=sorted(named.values(), key=lambda line: order.index(line.get_label())),
+            loc="lower center", ncol=min(len(named), 7), handlelength=3.2,
         )  # fmt: skip
         return to_svg(figure)
 

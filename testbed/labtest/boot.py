@@ -8,13 +8,18 @@ import signal
 import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 KERNEL = os.environ.get("TEST_KERNEL", "lab")  # debug: make test-debug
 # of wall time, with room for building the kernel: only ends what hangs
 HUNG_S = 1800 if KERNEL == "lab" else 3600
 READY = "lab is ready"
+# of Debian, for tests that boot one: as testbed/run --kernel takes them, or newest
+VM_KERNELS = os.environ.get("VM_KERNELS", "newest").split()
 
 
 def run_in_lab(
@@ -32,6 +37,24 @@ def run_in_lab(
     except subprocess.TimeoutExpired:
         lab.send_signal(signal.SIGINT)
         return lab.communicate()[0] + "\nthe lab hung"
+
+
+@cache
+def _vm_complaint(kernel: str) -> str:
+    """Return why Debian's kernel KERNEL cannot be booted here, fetching what is missing."""
+    environment = os.environ | {"VM_KERNEL": kernel}
+    if not subprocess.run([PROJECT / "testbed" / "setup", "vm"], env=environment).returncode:
+        return ""
+    return f"no kernel {kernel} or no QEMU: {f'VM_KERNEL={kernel} ' * bool(kernel)}testbed/setup vm"
+
+
+def vm_kernel(name: str) -> str:
+    """Return the kernel of VM_KERNELS as testbed/run takes it (the newest: no name); skip the test
+    where it or QEMU cannot be had."""
+    kernel = "" if name == "newest" else name
+    if complaint := _vm_complaint(kernel):
+        pytest.skip(complaint)
+    return kernel
 
 
 def run_scripts(folder: Path, scripts: Iterable[str]) -> dict[str, str]:

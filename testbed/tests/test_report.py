@@ -3,6 +3,7 @@
 
 import io
 import itertools
+import json
 import math
 import random
 import re
@@ -81,6 +82,7 @@ def make_result(scenario: Scenario, axes: dict, algorithm: str, seed: int) -> di
             flows.append(
                 {"name": name, "kind": flow.name, "under_test": flow.under_test,
                  "algorithm": used, "goodput_mbps": goodput, "min_rtt_ms": 128.0,
+                 "start_s": 0.0, "stop_s": 200.0, "bytes_whole": 2000 * 9000,
                  "cross": flow.is_cross(at.topology)}
             )  # fmt: skip
     links = {
@@ -512,24 +514,44 @@ def test_losses_are_counted_by_cause(tmp_path):
         assert sum(count for _, count in found[cause]) == last > 0
 
 
+def flow_of(name: str, start_s: float, stop_s: float, bytes_whole: float, **more) -> dict:
+    return {"name": name, "under_test": True, "start_s": start_s, "stop_s": stop_s,
+            "bytes_whole": bytes_whole} | more  # fmt: skip
+
+
+def goodput(samples: list[tuple], flows: list[dict], duration_s: float, sample_ms: float = 200):
+    result = {"flows": flows, "params": {"duration_s": duration_s, "sample_ms": sample_ms}}
+    frame = pl.DataFrame(samples, schema=["time_s", "flow", "bytes_acked"], orient="row")
+    return timelines.goodput(result, frame)
+
+
 def test_goodput_over_time_is_what_was_acknowledged():
-    """Of flows under test alone; a stall is nothing, the last bin ends with the point, and what a
-    flow had at its end it keeps."""
-    params = {"duration_s": 24.0, "sample_ms": 200}
-    flows = [{"name": "a", "under_test": True}, {"name": "b", "under_test": True},
-             {"name": "cross", "under_test": False}]  # fmt: skip
+    """Of flows under test alone; a stall is nothing, and what a flow has at its end it keeps."""
+    flows = [flow_of("a", 0, 24, 125_000 * 19), flow_of("b", 20, 22, 250_000),
+             flow_of("cross", 0, 24, 24e6, under_test=False)]  # fmt: skip
     acked = {"a": lambda t: 125_000 * (t if t <= 10 else max(10, t - 5)),  # 1 Mb/s, 10-15 s none
              "b": lambda t: 125_000 * min(max(t - 20, 0), 2),  # 20-22 s
              "cross": lambda t: 1e6 * t}  # fmt: skip
     rows = [(i / 5, name, of(i / 5)) for i in range(1, 121) for name, of in acked.items()]
-    samples = pl.DataFrame(rows, schema=["time_s", "flow", "bytes_acked"], orient="row")
-    edges, rates = timelines.goodput({"params": params, "flows": flows}, samples)
-    assert list(edges) == [*map(float, range(25))] and len(rates) == 24
+    edges, rates = goodput(rows, flows, 24)
+    assert list(edges) == [*map(float, range(25))]
     expected = [1] * 10 + [0] * 5 + [1] * 5 + [2] * 2 + [1] * 2
     assert list(rates) == pytest.approx(expected)
-    params["duration_s"], params["sample_ms"] = 24.5, 100
-    edges, rates = timelines.goodput({"params": params, "flows": flows}, samples)
-    assert edges[-2:] == pytest.approx([24.0, 24.5]) and rates[-1] == 0
+
+
+@pytest.mark.parametrize("duration_s", [1, 7, 20.1, 24.5, 24.9, 300.5])
+def test_goodput_over_time_has_every_byte(duration_s):
+    """Also those between the last sample and the end, and of flows too short for any sample; an
+    end off the grid makes no dent."""
+    short = flow_of("short", 0.31, 0.35, 100_000)
+    flows = [flow_of("a", 0, duration_s, 125_000 * duration_s), short]
+    rows = [(i / 5, "a", 25_000 * i) for i in range(1, int(duration_s * 5) + 1)]
+    rows += [(0.4, "short", 100_000)]
+    edges, rates = goodput(rows, flows, duration_s)
+    carried = sum(rates * (edges[1:] - edges[:-1])) / 8e-6
+    assert carried == pytest.approx(125_000 * duration_s + 100_000)
+    assert edges[-1] == duration_s and all(edges[1:] - edges[:-1] > 0.99)
+    assert list(rates[1:]) == pytest.approx([1] * (len(rates) - 1))
 
 
 @pytest.mark.parametrize("duration_s", [0.3, 5, 30, 100, 300, 9000])
@@ -540,41 +562,74 @@ def test_bins_are_few_and_of_several_samples(duration_s, sample_ms):
     assert width_s >= timelines.SAMPLES_A_BIN * sample_ms / 1000
 
 
-def over_time(tmp_path: Path, axes: dict, algorithms: tuple[str, ...]) -> tuple[str, str]:
-    """Return the figure of goodput over time and what is said to be in it."""
+def test_goodput_over_time_of_one_algorithm_is_drawn_everywhere(tmp_path):
+    """Rows, columns and lines are the axes; a place without samples is left out."""
+    axes = {
+        "loss_pct": LOSS_AXIS | {"values": [1, 3]}, "rate": RATE_AXIS | {"values": [1, 2, 4]},
+        "queue": {"sets": "links.bottleneck.queue_pkts", "values": [12, 50], "label": "queue"},
+    }  # fmt: skip
+    scenario = make_scenario(axes)
+    results = make_results(scenario, ("jtcp",), seeds=2)
+    for number, result in enumerate(results):
+        write_samples(tmp_path, result)
+        path = tmp_path / "samples" / f"{result['point']}.flows.csv"
+        rows = pl.read_csv(path).with_columns(pl.col("bytes_acked") * (number + 1))
+        rows.write_csv(path)
+        result["flows"][0]["bytes_whole"] *= number + 1
+    (tmp_path / "samples" / f"{results[0]['point']}.flows.csv").unlink()  # its second seed serves
+    for result in results[2:4]:
+        (tmp_path / "samples" / f"{result['point']}.flows.csv").unlink()
+    found = report.goodput_over_time(scenario, results, tmp_path)
+    assert found.caption == "Goodput of the flows under test over time: jtcp, seeds 1, 2"
+    assert found.grid.rows == ["random loss 1 %", "random loss 3 %"]
+    assert found.grid.columns == ["rate 1 Mb/s", "rate 2 Mb/s", "rate 4 Mb/s"]
+    assert found.grid.labels == ["queue 12", "queue 50"]
+    drawn = {
+        (row, column, line.label): (round(line.goodput_mbps[5] / 0.72), line.look)
+        for (row, column), lines in found.grid.panels.items()
+        for line in lines
+    }
+    looks = [timelines.value_look(i, 2) for i in range(2)]
+    assert looks[0] != looks[1]
+    assert drawn == {
+        (row, column, f"queue {(12, 50)[i]}"): (place * 2 + 1 + (place == 0), looks[i])
+        for place, (row, column, i) in enumerate(itertools.product(range(2), range(3), range(2)))
+        if place != 1
+    }
+    check_page(write(scenario, results, tmp_path))
+    svg = (tmp_path / "plots" / f"{report.GOODPUT_OVER_TIME}.svg").read_text()
+    assert svg.index(">queue 12<") < svg.index(">queue 50<") and svg.count('id="axes_') == 6
+
+
+@pytest.mark.parametrize(
+    ("axes", "algorithms", "shown"),
+    [
+        ({"loss_pct": LOSS_AXIS | {"values": [1, 3]}}, ("jtcp", "reno"),
+         "jtcp, reno, random loss 3 %, seed 1"),
+        ({"loss_pct": LOSS_AXIS}, ("jtcp",), "jtcp, random loss 0.3 %, seed 1"),  # too many lines
+        ({}, ("jtcp",), "jtcp, seed 1"),
+    ],
+)  # fmt: skip
+def test_goodput_over_time_of_a_comparison_is_drawn_in_the_middle(
+    axes, algorithms, shown, tmp_path
+):
     scenario = make_scenario(axes)
     results = make_results(scenario, algorithms, seeds=2)
     for result in results:
         write_samples(tmp_path, result)
-    check_page(write(scenario, results, tmp_path))
-    path = tmp_path / "plots" / f"{report.GOODPUT_OVER_TIME}.svg"
-    return path.read_text(), publish.goodput_caption(scenario, results)
-
-
-def test_goodput_over_time_of_one_algorithm_is_drawn_everywhere(tmp_path):
-    """Rows, columns and lines are the axes; what is missing leaves its panel empty."""
-    axes = {
-        "loss_pct": LOSS_AXIS | {"values": [1, 3]}, "rate": RATE_AXIS,
-        "queue": {"sets": "links.bottleneck.queue_pkts", "values": [12, 50], "label": "queue"},
-    }  # fmt: skip
-    svg, caption = over_time(tmp_path, axes, ("jtcp",))
-    assert caption == "Goodput over time, one seed"
-    for text in ("random loss 1 %", "random loss 3 %", "rate 1.6 Mb/s", "rate 10 Mb/s",
-                 "queue 12", "queue 50"):  # fmt: skip
-        assert svg.count(f">{text}<") == 1, text
-    assert svg.count('id="axes_') == 4
-
-
-def test_goodput_over_time_of_several_is_drawn_at_the_middle(tmp_path):
-    axes = {"loss_pct": LOSS_AXIS | {"values": [1, 3]}}
-    svg, caption = over_time(tmp_path / "several", axes, ("jtcp", "reno"))
-    assert caption == "Goodput over time, one seed, random loss 3 %"
-    assert svg.count(">jtcp<") == svg.count(">reno<") == svg.count('id="axes_') == 1
-    svg, caption = over_time(tmp_path / "many", {"loss_pct": LOSS_AXIS}, ("jtcp",))
-    assert caption == "Goodput over time, one seed, random loss 0.3 %"  # seven lines are too many
-    assert svg.count(">jtcp<") == svg.count('id="axes_') == 1
-    svg, caption = over_time(tmp_path / "one", {}, ("jtcp",))
-    assert caption == "Goodput over time, one seed" and svg.count(">jtcp<") == 1
+    caption = f"Goodput of the flows under test over time: {shown}"
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    assert caption in html
+    svg = (tmp_path / "plots" / f"{report.GOODPUT_OVER_TIME}.svg").read_text()
+    assert [svg.count(f">{name}<") for name in algorithms] == [1] * len(algorithms)
+    meta = make_meta(results, scenario=scenario.id, source=scenario.source)
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    (tmp_path / "results.jsonl").write_text("\n".join(map(json.dumps, results)))
+    publish.main(tmp_path, tmp_path / "docs")
+    page = (tmp_path / "docs" / f"{scenario.id}.md").read_text()
+    name = f"{scenario.id}-{report.GOODPUT_OVER_TIME}.svg"
+    assert f"![{caption}](./{name})" in page and (tmp_path / "docs" / name).read_text() == svg
 
 
 def test_an_algorithm_looks_the_same_everywhere():
