@@ -22,6 +22,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from lab.algorithms import ALGORITHMS
 from lab.scenario import Axis, AxisValue, Scenario
@@ -31,6 +32,7 @@ INK, FAINT, GRID = "#1f2430", "#6b7280", "#e6e8ec"
 FONT_PT = 9.5
 LABEL_GAP = 0.047  # between two direct labels, in heights of the axes
 MAX_TICKS = 12
+TITLE_CHARACTERS = 42  # that fit over one panel of three
 SPREAD_FOR_LOG = 20.0  # largest over smallest value from which a logarithm shows more
 SPREAD_FOR_OWN_SCALE = 4.0  # the same between panels, from which each gets its own scale
 BOUND, BOUND_DASH = "bound (1-p)C", (0, (4, 3))
@@ -316,22 +318,24 @@ def _multiples(data: _Data, swept: list[int]) -> Figure:
     combos = list(itertools.product(*(all_axes[i].levels for i in others)))
     columns = min(3, len(combos))
     rows = math.ceil(len(combos) / columns)
-    height = 2.7 * rows + 1.3
+    titles = [[axis_text(all_axes[i], v) for i, v in zip(others, c, strict=True)] for c in combos]
+    stacked = max(len(", ".join(title)) for title in titles) > TITLE_CHARACTERS
+    height = (2.9 if stacked else 2.7) * rows + 1.3
     figure, grid = plt.subplots(rows, columns, figsize=(10.2, height), squeeze=False)
     single = {i: axis.values[0] for i, axis in enumerate(all_axes) if i not in swept}
     panels = []
-    for axes, combo in zip(grid.flat, combos, strict=False):
+    for axes, combo, title in zip(grid.flat, combos, titles, strict=False):
         fixed = single | dict(zip(others, combo, strict=True))
         panels.append(_panel(axes, data, x_axis, fixed))
-        axes.set_title(", ".join(axis_text(all_axes[i], fixed[i]) for i in others), loc="left")
+        axes.set_title((",\n" if stacked else ", ").join(title), loc="left")
     for axes in list(grid.flat)[len(combos) :]:
         axes.set_visible(False)
     _y_limits(panels, data.metric)
     figure.supxlabel(axis_text(all_axes[x_axis]), y=0.72 / height, fontsize=FONT_PT)
     figure.supylabel(metric(data.metric).axis_label, x=0.008, fontsize=FONT_PT)
     figure.subplots_adjust(
-        left=0.065, right=0.985, bottom=1.15 / height, top=1 - 0.3 / height, wspace=0.17,
-        hspace=0.4,
+        left=0.065, right=0.985, bottom=1.15 / height, top=1 - (0.45 if stacked else 0.3) / height,
+        wspace=0.17, hspace=0.45 if stacked else 0.4,
     )  # fmt: skip
     _legend(figure, data.algorithms, bool(data.limits))
     return figure
@@ -436,7 +440,9 @@ def _y_limits(panels: list[_Panel], name: str) -> None:
             panel.axes.set_ylim(0, 1.03)
         elif name.startswith("goodput") and 0 < low < high / SPREAD_FOR_LOG:
             panel.axes.set_yscale("log")
+            panel.axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             panel.axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            panel.axes.yaxis.set_minor_formatter(NullFormatter())
             panel.axes.set_ylim(low / 1.3, high * 1.3)
         else:
             panel.axes.set_ylim(0, 1.06 * high)

@@ -487,6 +487,31 @@ def test_terminal_without_unicode():
     assert b"holds" in out.buffer.getvalue() and b">= 1.01" in out.buffer.getvalue()
 
 
+def test_figures_hold_no_code_of_the_plotting_library(tmp_path):
+    """A logarithm's small ticks come as TeX, which nobody reads here."""
+    scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [1, 3]}})
+    results = make_results(scenario, ("jtcp", "reno"))
+    for result in results:
+        result["goodput_mbps"] = 1.3 if result["axes"]["loss_pct"] == 1 else 0.06
+    svg = plots.metric_figure(scenario, results, "goodput_mbps")
+    assert (
+        "\\math" not in svg
+        and "$" not in svg
+        and all(f">{mbps}<" in svg for mbps in (0.1, 0.2, 0.5, 1))
+    )
+
+
+def test_titles_that_do_not_fit_are_stacked():
+    """Otherwise they run into each other."""
+    long = "a label that takes its room over a panel"
+    axes = {"loss_pct": LOSS_AXIS | {"values": [1, 3]}, "rate": RATE_AXIS,
+            "queue": {"sets": "links.bottleneck.queue_pkts", "values": [12, 50]}}  # fmt: skip
+    for label, wanted in (("rate", ">rate 10 Mb/s, queue 50<"), (long, f">{long} 10 Mb/s,<")):
+        scenario = make_scenario(axes | {"rate": RATE_AXIS | {"label": label}})
+        results = make_results(scenario, ("jtcp",), seeds=1)
+        assert wanted in plots.metric_figure(scenario, results, "goodput_mbps")
+
+
 def test_zero_has_a_place_on_a_logarithmic_axis():
     axis = make_scenario({"loss_pct": LOSS_AXIS}).axes[0]
     x_of = plots._positions(axis)
