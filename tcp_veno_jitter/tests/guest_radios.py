@@ -6,9 +6,10 @@
 
 The devices are mac80211's, the radios mac80211_hwsim's: frames, queues and survey go the way they
 go for hardware, but the air costs no time and the driver does not know how busy it is. The time
-comes from the wire; how busy the air is, a script says: from what r sends and what is to fit.
+comes from the wire; how busy the air is, a script says, from what r sends and what is to fit.
 """
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -147,13 +148,17 @@ def check_deaf():
         assert not count("a", "wlan0", "inserted") and not count("r", "wlan1", "lowered")
 
 
-def on_air(capacity_mbps: float) -> Channel:
-    """Return an air that carries so much of what r sends, told as often as wccp-survey does."""
+@contextlib.contextmanager
+def on_air(capacity_mbps: float):
+    """Have r alone hear that the air carries so much of what it sends, and the others an idle one,
+    so that what slows a flow is r's word. They are told as often as by wccp-survey."""
     load = Load(capacity_mbps, TELL_S, device=("r", RADIOS["r"]))
-    return Channel(load, AGENTS, TELL_S)
+    idle = [agent for agent in AGENTS if agent[0] != "r"]
+    with Channel(load, [("r", RADIOS["r"])], TELL_S), Channel(lambda: 0.0, idle, TELL_S):
+        yield
 
 
-@claim("over two hops of mac80211 devices a flow takes what the air is said to carry, and follows")
+@claim("over two hops of mac80211 devices a flow takes what the middle node's air carries")
 def check_follows():
     with Radios() as path:
         path.join()
