@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from lab.backends import vm
-from lab.errors import BadInput, LabError
+from labtest.boot import VM_KERNELS, vm_kernel
 
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parents[1]
-KERNELS = os.environ.get("VM_KERNELS", "newest").split()
 ENDS = {"patched": "10.9.0.1", "stock": "10.9.0.2"}
 TIMESTAMP, ERROR, ABORT = 190, 9, 6
 BYTES = 720_000
@@ -40,19 +39,16 @@ class Joined(vm.VmBackend):
         return [*super().guest_command(guest, cpu), *card]
 
 
-@pytest.fixture(scope="module", params=KERNELS)
+@pytest.fixture(scope="module", params=VM_KERNELS)
 def ends(request, tmp_path_factory) -> dict[str, dict]:
     """What each of the two machines tells of its flow to the other."""
     wires = tmp_path_factory.mktemp("wires")
-    kernel = request.param.replace("newest", "")
+    kernel = vm_kernel(request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VM_CLOCK", "real")
-        try:
-            machines = {end: Joined(kernel, end, wires) for end in ENDS}
-        except (BadInput, LabError):
-            pytest.skip(f"no kernel {kernel} or no QEMU: VM_KERNEL={kernel} testbed/setup vm")
+        machines = {end: Joined(kernel, end, wires) for end in ENDS}
     if not machines["patched"].build.patches_sctp:
-        pytest.skip(f"no source of kernel {kernel}: VM_KERNEL={kernel} testbed/setup vm")
+        pytest.skip(f"no source of kernel {request.param}: testbed/setup vm")
 
     def run(end: str) -> None:
         out = wires / f"{end}.out"

@@ -15,8 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import guest_net as net
@@ -24,7 +22,7 @@ from guest_wccp import Channel, Load, WccpPath, count, flows, goodput_mbps, rate
 
 from lab.guest.kernel_log import KernelLog
 from labtest.claims import Claims, near
-from labtest.guest import enter_namespace, inside, run_cmd
+from labtest.guest import enter_namespace, inside, load_script, run_cmd
 
 CLAIMS = Claims()
 claim = CLAIMS.add
@@ -102,17 +100,10 @@ class Radios(WccpPath):
             run_cmd("rmmod", "mac80211_hwsim")
 
 
-def survey_tool():
-    loader = SourceFileLoader("wccp_survey", str(TOOL))
-    module = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
 @claim("a driver's survey is read as iw reads it")
 def check_survey():
     """hwsim knows the channels of a scan, and marks none as the one in use."""
-    tool = survey_tool()
+    tool = load_script(TOOL)
     frequency = 1  # NL80211_SURVEY_INFO_FREQUENCY
     with Radios():
         iw("a", "dev", "wlan0", "scan")

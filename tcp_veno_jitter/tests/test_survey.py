@@ -5,23 +5,16 @@ import random
 import socket
 import struct
 import subprocess
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
 
+from labtest.guest import load_script
+
 TOOL = Path(__file__).resolve().parents[1] / "tools" / "wccp-survey"
 
 
-def load_tool():
-    loader = SourceFileLoader("wccp_survey", str(TOOL))
-    module = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-survey = load_tool()
+survey = load_script(TOOL)
 
 
 def attribute(kind: int, content: bytes) -> bytes:

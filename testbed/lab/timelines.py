@@ -30,7 +30,7 @@ RATIO_ROOM = 3.2  # of a figure of the jitter ratio, in 1/w of a small window
 LOSS_LOOK = {"random": ("#e08a00", "o"), "congestion": ("#5b1a78", "v")}
 BINS, SAMPLES_A_BIN = 40, 5  # of goodput over time: at most, at least
 BIN_S = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 60)
-# Lines that are values of an axis, from the first to the last: of one hue, which no algorithm has.
+# Lines that are values of an axis, from the first to the last; no algorithm is drawn beside them.
 VALUE_COLOURS = ("#8fb0d3", "#6c93c0", "#4b75a9", "#30588d", "#1d3c6b", "#0d2347")
 
 

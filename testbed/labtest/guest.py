@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Commands, files and network namespaces inside the lab. Standard library only."""
+"""Commands, files and network namespaces inside the lab, programs as modules. Standard library
+only."""
 
 import contextlib
 import ctypes
@@ -8,6 +9,10 @@ import socket
 import struct
 import subprocess
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -30,6 +35,14 @@ def write_file(path: str, value) -> None:
         os.write(fd, str(value).encode())
     finally:
         os.close(fd)
+
+
+def load_script(path: Path) -> ModuleType:
+    """Return a Python program without .py as a module."""
+    loader = SourceFileLoader(path.name.replace("-", "_"), str(path))
+    module = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
 
 
 def first_in_line() -> None:
