@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,9 @@ from lab import scenario as scenarios
 from lab.algorithms import ALGORITHMS, STOCK_SCTP, sctp_variant
 from lab.errors import BadInput
 from lab.links import Link
+from lab.places import Drawn
 from lab.scenario import UNDER_TEST, AxisValue, Scenario
+from lab.seeds import derived_seed
 from lab.trace import RATIO_EVENTS, VERDICT_EVENTS
 
 ETHERNET_BYTES = 14
@@ -42,6 +44,7 @@ class Point:
     warmup_s: float
     bound_mbps: float
     build: str
+    drawn: dict[str, Drawn] = field(default_factory=dict)  # at a random place: what the seed gave
 
     @cached_property
     def id(self) -> str:
@@ -61,6 +64,7 @@ class Point:
             "seed": self.seed,
             "axes": self.axes,
             "bound_mbps": round(self.bound_mbps, 6),
+            **({"drawn": self.drawn} if self.drawn else {}),
         }
 
     def describe(self) -> str:
@@ -84,6 +88,9 @@ def expand(
     points = []
     for axes in grid(scenario):
         at = resolve(scenario, axes)
+        drawn = {}
+        for axis in scenario.axes:
+            drawn |= axis.drawn(axes[axis.name])
         for algorithm in algorithms:
             for seed in seeds:
                 spec = _spec(at, algorithm, seed)
@@ -99,6 +106,7 @@ def expand(
                         build=build_key(
                             {flow["algorithm"] for flow in spec["flows"]}, at.medium is not None
                         ),
+                        drawn=drawn,
                     )
                 )
     return points
@@ -118,12 +126,6 @@ def resolve(scenario: Scenario, axes: dict[str, AxisValue]) -> Scenario:
     source.pop("axes", None)
     source["claims"] = []
     return scenarios.parse(scenario.id, source)
-
-
-def derived_seed(seed: int, purpose: str) -> int:
-    """Return a 63-bit seed for PURPOSE. The algorithm is not in it: all see the same losses."""
-    digest = hashlib.sha256(f"{purpose} {seed}".encode()).digest()
-    return int.from_bytes(digest[:8], "little") >> 1
 
 
 def start_shift_s(seed: int, flow: str) -> float:

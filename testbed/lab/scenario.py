@@ -9,13 +9,16 @@ import copy
 import math
 import tomllib
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from lab import places
 from lab.algorithms import ALGORITHMS
 from lab.errors import BadInput, unknown
 from lab.links import AQMS, QUEUE_UNLIMITED_PKTS, Link
 from lab.medium import RATES_MBPS, RTS_OFF_BYTES, Medium
+from lab.places import Drawn, RandomPlaces
 
 SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
 
@@ -225,13 +228,15 @@ AxisValue = float | str
 
 @dataclass(frozen=True)
 class Axis:
-    """What is swept: a number, written to the dotted key SETS (links.wireless.loss_pct), or a
-    choice, a piece of a scenario file laid over the rest (CHOICES: name -> piece)."""
+    """What is swept: a number, written to the dotted key SETS (links.wireless.loss_pct); a choice,
+    a piece of a scenario file laid over the rest (CHOICES: name -> piece); or the numbers of
+    places that a seed draws (RANDOM: the table that lab.places reads)."""
 
     name: str
     sets: str = ""
     values: tuple[AxisValue, ...] = ()
     choices: dict[str, Any] = field(default_factory=dict)
+    random: dict[str, Any] = field(default_factory=dict)
     label: str = ""
     unit: str = ""
     scale: str = "linear"
@@ -247,10 +252,22 @@ class Axis:
         """Return VALUE with its unit."""
         return value if isinstance(value, str) else f"{value:g} {self.unit}".rstrip()
 
+    @cached_property
+    def places(self) -> RandomPlaces:
+        """Return the places of a RANDOM axis."""
+        return places.parse(f"axes.{self.name}.random", self.random)
+
+    def drawn(self, value: AxisValue) -> dict[str, Drawn]:
+        """Return what the seed gave at VALUE, nothing where it draws nothing."""
+        return self.places.drawn(int(value)) if self.random else {}
+
     def apply(self, source: dict, value: AxisValue) -> None:
         """Change SOURCE, a parsed scenario file, to what it is at VALUE."""
         if self.choices:
             overlay(source, self.choices[value])
+        elif self.random:
+            for key, setting in self.places.settings(int(value)).items():
+                set_dotted(source, key, setting)
         else:
             set_dotted(source, self.sets, value)
 
@@ -337,6 +354,8 @@ def _override(source: dict, key: str, text: str) -> None:
     for name, axis in axes.items():
         if isinstance(axis, dict) and axis.get("sets") == key:
             raise BadInput(f"--set {key}: this is what the axis '{name}' sweeps; --set {name}=...")
+        if isinstance(axis, dict) and isinstance(axis.get("random"), dict):
+            axis["random"].get("sets", {}).pop(key, None)  # one value for all places
     set_dotted(source, key, value)
 
 
@@ -698,12 +717,19 @@ def _check_transport(where: str, flow: Flow) -> None:
         raise BadInput(f"{where}.rate_mbps = {flow.rate_mbps:g}: between 0 and 10000")
 
 
+def _is_fixed(key: str) -> bool:
+    """Say whether a dotted key is one that no axis may set."""
+    return key.split(".")[0] in ("axes", "claims") or key in NOT_SWEPT
+
+
 def _axis(name: str, table: Any) -> Axis:
     axis = _build(Axis, table, f"axes.{name}", name=name)
-    if bool(axis.sets) == bool(axis.choices):
-        raise BadInput(f"axes.{name}: give either sets and values, or choices")
-    if axis.sets.split(".")[0] in ("axes", "claims") or axis.sets in NOT_SWEPT:
+    if [bool(axis.sets), bool(axis.choices), bool(axis.random)].count(True) != 1:
+        raise BadInput(f"axes.{name}: give either sets and values, or choices, or random")
+    if _is_fixed(axis.sets):
         raise BadInput(f"axes.{name}.sets = {axis.sets}: this cannot be swept")
+    if axis.random:
+        return _random_axis(axis)
     if not axis.choices:
         for value in axis.values or ("no values",):
             _convert(float, value, f"axes.{name}.values")
@@ -718,6 +744,18 @@ def _axis(name: str, table: Any) -> Axis:
                 " sctp, flows, events and modules"
             )
     return replace(axis, values=axis.values or tuple(axis.choices))
+
+
+def _random_axis(axis: Axis) -> Axis:
+    """Check an AXIS of random places; without values it has all of them."""
+    for key in axis.places.sets:
+        if _is_fixed(key):
+            raise BadInput(f"axes.{axis.name}.random.sets: {key} cannot be drawn")
+    for value in axis.values:
+        if isinstance(value, str) or value != int(value) or value < 1:
+            raise BadInput(f"axes.{axis.name}: {value} is no place: they are numbered from 1")
+    every = tuple(float(place) for place in range(1, axis.places.count + 1))
+    return replace(axis, values=tuple(dict.fromkeys(axis.values)) or every)
 
 
 def _claims(tables: list) -> tuple[Claim, ...]:

@@ -34,6 +34,7 @@ static int transfer(struct flow *flow, const struct send_schedule *schedule,
 		    struct flow_times *times)
 {
 	const struct transport *transport = flow->options->transport;
+	int connected;
 
 	if (transport->open(flow) < 0)
 		return -1;
@@ -44,8 +45,9 @@ static int transfer(struct flow *flow, const struct send_schedule *schedule,
 		snprintf(flow->error, FLOW_ERROR_MAX, "stopped before the start time");
 		return -1;
 	}
-	if (transport->connect(flow) < 0)
-		return -1;
+	connected = transport->connect(flow);
+	if (connected != 0)
+		return connected;
 	times->connected_ns = clock_read_ns(CLOCK_MONOTONIC);
 	return transport->send(flow);
 }
@@ -138,7 +140,8 @@ int send_run(const struct flow_options *options, const struct send_schedule *sch
 		transport->close(&flow);
 	stop_signals_done();
 
-	completed = !flow.error[0] && (flow.completed || !options->bytes);
+	completed = !flow.error[0] && times.connected_ns >= 0 &&
+		    (flow.completed || !options->bytes);
 	if (flow.error[0])
 		complain("%s", flow.error);
 	report_flow(report, &flow, &times, completed, have_info ? &info : NULL);

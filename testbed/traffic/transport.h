@@ -79,7 +79,7 @@ struct transport {
 
 	/* Sender, in this order; the start time lies between open and connect. */
 	int (*open)(struct flow *flow);
-	int (*connect)(struct flow *flow);
+	int (*connect)(struct flow *flow); /* 1: its time was over first */
 	/* Send until the byte limit is acknowledged or stop_signal is set. */
 	int (*send)(struct flow *flow);
 	int (*info)(struct flow *flow, struct flow_info *info);

@@ -302,6 +302,19 @@ class SendErrorTest(SinkTestCase):
         self.assertIn("Connection refused", done.stderr)
         self.assertIsNone(json.loads(done.stdout)["connected_s"])
 
+    def test_no_connection_in_its_time_is_a_finding(self) -> None:
+        """A flow that starves from its first packet on is reported with nothing carried."""
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+            port = full.getsockname()[1]
+            with socket.create_connection(("127.0.0.1", port)):
+                done = run(BIN / "labflow", "send", "--connect", "127.0.0.1", "--port", port,
+                           "--duration-s", 0.3)  # fmt: skip
+        flow = json.loads(done.stdout)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIsNone(flow["connected_s"])
+        self.assertIsNone(flow["min_rtt_us"])
+        self.assertEqual((flow["completed"], flow["bytes_acked"]), (False, 0))
+
     def test_bad_options(self) -> None:
         send = ("send", "--connect", "127.0.0.1", "--port", "1")
         cases: list[tuple[tuple[str, ...], str]] = [
