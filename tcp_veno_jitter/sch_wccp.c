@@ -126,16 +126,20 @@ struct wccp_echo {
 
 /**
  * struct wccp_channel - what is known of the channel
- * @time_ns: the last time that was told, by whose clock ever
- * @busy_ns: and how busy it had been
- * @heard: when that was (jiffies)
+ * @time_ns: when the interval began, by the clock of who tells
+ * @busy_ns: and how busy the channel had been
+ * @told_ns: the last time that was told while that clock ran
+ * @told: when that was (jiffies)
  * @known: there is such a time
+ * @runs: the clock did then
  */
 struct wccp_channel {
 	u64 time_ns;
 	u64 busy_ns;
-	unsigned long heard;
+	u64 told_ns;
+	unsigned long told;
 	bool known;
+	bool runs;
 };
 
 /**
@@ -387,8 +391,8 @@ static void wccp_write_feedback(struct sk_buff *skb,
 /* Somebody tells how busy the channel is. */
 static bool wccp_is_alive(const struct wccp_agent *agent)
 {
-	return agent->channel.known &&
-	       time_before(jiffies, agent->channel.heard +
+	return agent->channel.runs &&
+	       time_before(jiffies, agent->channel.told +
 			   msecs_to_jiffies(WCCP_DEAF_MS));
 }
 
@@ -426,8 +430,29 @@ static s32 wccp_pass(struct wccp_agent *agent,
 		       payload_bytes);
 	/* of an interval that has just begun nothing is known: stay as it is */
 	if (wccp_is_giving(agent))
-		given = wccp_share_feedback(&agent->share, request->rate);
+		given = wccp_share_feedback(&agent->share, request->rate,
+					    request->interval_ms);
 	return min(feedback, given);
+}
+
+/*
+ * Does the clock of who tells run at half the speed of ours, at least? A driver may
+ * renew its counters seldom; where they stand or creep for so long that the agent
+ * is deaf, the next word is held against the last one.
+ */
+static void wccp_hear_clock(struct wccp_channel *channel, u64 time_ns)
+{
+	u64 advance_ns = time_ns - channel->told_ns;
+	u32 since_ms = jiffies_to_msecs(jiffies - channel->told);
+	bool runs = !channel->known ||
+		    (advance_ns && advance_ns >= (u64)since_ms *
+						 (WCCP_NSEC_PER_MSEC / 2));
+
+	if (!runs && since_ms < WCCP_DEAF_MS)
+		return;
+	channel->runs = runs;
+	channel->told_ns = time_ns;
+	channel->told = jiffies;
 }
 
 /* The channel was busy for @busy_ns of @time_ns, two counters. */
@@ -448,7 +473,7 @@ static void wccp_hear_channel(struct wccp_agent *agent, u64 time_ns,
 		     busy_ns >= channel->busy_ns &&
 		     passed_ns <= WCCP_TIME_MAX_NS;
 
-	channel->heard = jiffies;
+	wccp_hear_clock(channel, time_ns);
 	agent->asked = false;
 	if (known && passed_ns < (u64)interval_ms * WCCP_NSEC_PER_MSEC)
 		return;

@@ -13,6 +13,7 @@
  *   fb  = dS / J                  dS > 0: the same for each flow
  *   fb  = (dS / S) * r_p          dS < 0: in proportion
  *   fb += h * (S / J - r_p)       h = shuffle_percent
+ *   fb *= T_c / c                 T_c < c
  *
  *   symbol     field              unit
  *   r_b        busy_ns / time_ns
@@ -28,6 +29,9 @@
  * as rates answer an interval late. dS / S is between -1/2 and 1, also where r_b
  * is 0 or tiny; J is a quarter at least. BW_a is not needed: it says how much
  * a node without traffic could carry, and such a node has nobody to tell.
+ * A sender changes its rate once per T_c, so it may do it many times with what was
+ * given for one c: each time it gets T_c / c of it, so that once c is over it has had
+ * no more than was to be given, however seldom the channel is read.
  * h is XCP's (Katabi, Handley, Rohrs, SIGCOMM 2002, 3.5.2): when r_b is where it
  * should be, dS is 0 and unequal rates would stay unequal.
  */
@@ -72,6 +76,7 @@ struct wccp_load {
  * @busy: r_b, for people (1 / 2^WCCP_SHIFT)
  * @rate: S, for people (bytes/s)
  * @flows: J, for people (1 / 2^WCCP_SHIFT)
+ * @time_us: c (us); a flow whose T_c is less takes that part of it, each time
  */
 struct wccp_share {
 	s32 factor;
@@ -80,6 +85,7 @@ struct wccp_share {
 	u32 busy;
 	u32 rate;
 	u32 flows;
+	u32 time_us;
 };
 
 static inline u64 wccp_min(u64 a, u64 b)
@@ -187,6 +193,7 @@ static inline void wccp_share_update(struct wccp_share *share,
 	u64 presence_us = div_u64(load->presence_ns, 1000);
 	u64 busy_us = div_u64(wccp_min(busy_ns, time_ns), 1000);
 
+	share->time_us = time_us;
 	share->busy = wccp_min(div_u64(busy_us << WCCP_SHIFT, time_us),
 			       WCCP_ONE);
 	share->factor = div_s64((s64)wccp_factor(share->busy,
@@ -204,14 +211,21 @@ static inline void wccp_share_update(struct wccp_share *share,
  * wccp_share_feedback() - fb of a packet
  * @share: what is given
  * @rate: its r_p (bytes/s), any value
+ * @interval_ms: its T_c (ms), any value
  *
  * Return: bytes/s.
  */
-static inline s32 wccp_share_feedback(const struct wccp_share *share, u32 rate)
+static inline s32 wccp_share_feedback(const struct wccp_share *share, u32 rate,
+				      u16 interval_ms)
 {
 	u64 gives = share->cut * wccp_min(rate, WCCP_RATE_MAX);
+	s64 feedback = (s64)share->raise - (s64)(gives >> WCCP_SHIFT);
+	u32 interval_us = wccp_clamp(interval_ms, 1, WCCP_INTERVAL_MAX_MS) * 1000;
 
-	return (s64)share->raise - (s64)(gives >> WCCP_SHIFT);
+	/* 2^32 * 2^21: no overflow */
+	if (interval_us < share->time_us)
+		feedback = div_s64(feedback * interval_us, share->time_us);
+	return feedback;
 }
 
 #endif /* ESTIMATORS_WCCP_SHARE_H */

@@ -162,6 +162,13 @@ def goodput_mbps(flow: Flow, over_s: float) -> float:
 
 
 @contextlib.contextmanager
+def begun_after(wait_s: float):
+    """Let agents hear of the channel before what is inside begins."""
+    time.sleep(wait_s)
+    yield
+
+
+@contextlib.contextmanager
 def flows(count: int, algorithm: str = "wccp"):
     with contextlib.ExitStack() as stack:
         made = []
@@ -582,6 +589,48 @@ def check_clocks():
         with Channel(Load(10)):
             time.sleep(3 * SETTLE_S)
             near(goodput_mbps(flow, 5), 10 * 0.95 * 1432 / 1514, 0.7)
+
+
+@claim("a survey that stands still, or creeps, says nothing: flows go on as plain TCP")
+def check_standing_clock():
+    for speed in (0, 0.001):
+        with WccpPath(rate_mbps=10, queue_pkts=60), Stopped(speed):
+            time.sleep(2)
+            with flows(1) as (flow,):
+                time.sleep(15)
+                got_mbps = goodput_mbps(flow, 10)
+                assert got_mbps > 8 and rate_mbps(flow) == 0, (speed, got_mbps, states("a"))
+
+
+class Stopped(Channel):
+    """Its clock runs for a second, and then at SPEED."""
+
+    def __init__(self, speed: float):
+        super().__init__(lambda: 0.9)
+        self.speed = speed
+
+    def run(self) -> None:
+        begun_ns = time.monotonic_ns()
+        while not self.ended.wait(self.every_s):
+            late_ns = max(time.monotonic_ns() - begun_ns - 10**9, 0)
+            now_ns = time.monotonic_ns() - int(late_ns * (1 - self.speed))
+            for name, dev in self.agents:
+                with contextlib.suppress(OSError), inside(name):
+                    tell(dev, int(now_ns * 0.9), now_ns)
+
+
+@claim("a survey that is read seldom, against the round trip, raises no rate twice for one reading")
+def check_slow_survey():
+    for every_s in (0.1, 0.5, 1.0):
+        with (
+            WccpPath(delay_ms=2, queue_pkts=100),
+            Channel(Load(10, over_s=every_s), every_s=every_s),
+            begun_after(1.5),
+            flows(1) as (flow,),
+        ):
+            time.sleep(SETTLE_S)
+            near(goodput_mbps(flow, 20), 10 * 0.95 * 1432 / 1514, 0.2)
+            assert flow.info().retransmits == 0
 
 
 @claim("the state file refuses what it cannot read, devices that it does not know, and strangers")
