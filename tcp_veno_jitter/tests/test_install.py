@@ -63,6 +63,16 @@ def user(folder: Path, number: int) -> str:
     return f"{command.parent}:{SBIN['PATH']}"
 
 
+def test_example_options_exist():
+    """What modprobe.conf sets, its module has."""
+    lines = (PACKAGING / "examples" / "modprobe.conf").read_text().splitlines()
+    set_there = [line.split() for line in lines if line.lstrip("#").startswith("options ")]
+    assert set_there
+    for _, module, *values in set_there:
+        known = re.findall(r"module_param_cb\((\w+)", (FOLDER / f"{module}.c").read_text())
+        assert {value.split("=")[0] for value in values} <= set(known), module
+
+
 # --- make install ------------------------------------------------------------
 
 

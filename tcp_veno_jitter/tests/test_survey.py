@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """wccp-survey reads what nl80211 says, and survives what it could say. No device is needed."""
 
+import errno
 import random
 import socket
 import struct
@@ -81,8 +82,14 @@ class Kernel:
         return self.datagrams.pop(0)
 
 
-def message(kind: int, content: bytes) -> bytes:
-    return struct.pack("=IHHII", 16 + len(content), kind, 0, 1, 0) + content
+def message(kind: int, content: bytes, flags: int = 0, sequence: int = 1) -> bytes:
+    return struct.pack("=IHHII", 16 + len(content), kind, flags, sequence, 0) + content
+
+
+def dump(sequence: int) -> bytes:
+    """Return a whole answer."""
+    done = message(survey.NLMSG_DONE, bytes(4), sequence=sequence)
+    return message(30, result(IN_USE, TIME, BUSY), sequence=sequence) + done
 
 
 def test_a_dump_of_several_channels():
@@ -97,12 +104,54 @@ def test_a_dump_of_several_channels():
     ("datagrams", "complaint"),
     [
         ((message(survey.NLMSG_DONE, bytes(4)),), "does not tell how busy"),
-        ((message(survey.NLMSG_ERROR, struct.pack("=i", -95)),), "no survey"),
+        ((message(survey.NLMSG_ERROR, struct.pack("=i", -95)),), "has no survey"),
     ],
 )
 def test_a_driver_without_a_survey_is_one_line(datagrams, complaint):
     with pytest.raises(survey.NoSurvey, match=complaint):
         survey.read_survey(Kernel(*datagrams), 30, "lo")
+
+
+def test_what_is_wrong_for_a_while_does_not_end_it(monkeypatch, capsys):
+    """Buffers that overran, a dump that was cut, a device that bounced: said once each, and that
+    it is over; what another device says is told all the while."""
+    told = []
+    monkeypatch.setattr(survey, "tell", lambda device, *_times: told.append(device))
+    devices = {"lo": 1, "wlan9": 9}
+
+    def index(name: str) -> int:
+        if not devices.get(name):
+            raise OSError(errno.ENODEV, "no such device")
+        return devices[name]
+
+    monkeypatch.setattr(survey.socket, "if_nametoindex", index)
+    teller = survey.Teller(None, 30, ["wlan9", "lo"])
+    overrun = message(survey.NLMSG_ERROR, struct.pack("=i", -errno.ENOBUFS), sequence=1)
+    teller.link = Kernel(overrun, dump(2))
+    teller.round()
+    late = message(30, result(IN_USE, TIME, BUSY), sequence=1)
+    cut = message(30, b"", flags=survey.NLM_F_DUMP_INTR, sequence=3)
+    teller.link = Kernel(late + cut, dump(4), dump(6), dump(8))
+    teller.round()
+    devices["wlan9"] = 0
+    teller.round()
+    teller.round()
+    devices["wlan9"] = 9
+    teller.link = Kernel(dump(9), dump(10))
+    teller.round()
+    assert told == ["lo"] * 4 + ["wlan9", "lo"]
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 4 and all(line.startswith("wccp-survey: ") for line in said)
+    assert "no answer" in said[0] and "changed" in said[1]
+    assert said[2:] == ["wccp-survey: no device wlan9", "wccp-survey: wlan9: told again"]
+
+
+def test_a_kernel_that_does_not_answer_is_not_waited_for(monkeypatch):
+    """The socket has a time limit; when it is over, that is one line."""
+    monkeypatch.setattr(survey, "ANSWER_S", 0.01)
+    monkeypatch.setattr(survey, "request", lambda *_arguments: message(0, b"", sequence=1))
+    with survey.netlink() as link, pytest.raises(survey.NoSurvey, match="no answer"):
+        survey.read_survey(link, 30, "lo")
 
 
 @pytest.mark.parametrize(
