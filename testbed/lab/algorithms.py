@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The congestion control algorithms a scenario can name."""
 
+import re
 from dataclasses import dataclass
 
 from lab.errors import BadInput
 
 STOCK_SCTP = "sctp"
+KERNEL_MODULE_PREFIX = "tcp_"  # what the kernel itself puts before a name to find its module
+NAME_MAX = 15  # TCP_CA_NAME_MAX, without the end
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,16 @@ class Algorithm:
         return [name for name in (self.module, self.agent and f"sch_{self.agent}") if name]
 
 
-ALGORITHMS = {
-    algorithm.name: algorithm
+class Algorithms(dict[str, Algorithm]):
+    """Those that the lab knows, by name. Any other name is one of TCP that the kernel in use may
+    have, or a user's own module: lab.backends asks."""
+
+    def __missing__(self, name: str) -> Algorithm:
+        return Algorithm(name, False, f"{KERNEL_MODULE_PREFIX}{name}", "of the kernel in use")
+
+
+ALGORITHMS = Algorithms(
+    (algorithm.name, algorithm)
     for algorithm in (
         Algorithm(
             "veno_jitter",
@@ -96,7 +107,12 @@ ALGORITHMS = {
         ),
         Algorithm(STOCK_SCTP, False, "sctp", "the kernel's SCTP, unpatched", transport="sctp"),
     )
-}
+)
+
+
+def is_algorithm_name(name: str) -> bool:
+    """Say whether a kernel could have an algorithm of this NAME."""
+    return bool(re.fullmatch(rf"[A-Za-z0-9_-]{{1,{NAME_MAX}}}", name))
 
 
 def sctp_variant(names: set[str]) -> str:

@@ -7,12 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from lab.algorithms import ALGORITHMS
+from lab.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX
 from lab.errors import BadInput, LabError, unknown
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -87,6 +88,36 @@ class Kernel:
     source: Path | None = None  # what it was built from, if SCTP is to be patched; in SYSROOT
     sysroot: Path | None = None  # the root that TREE is in, with its own compiler
 
+    @cached_property
+    def _own_modules(self) -> set[str]:
+        built_in = self.modules / "modules.builtin"
+        names = built_in.read_text().split() if built_in.exists() else []
+        names += map(str, self.modules.rglob("*.ko*"))
+        return {Path(name).name.split(".")[0] for name in names}
+
+    def has(self, module: str) -> bool:
+        """Say whether the MODULE belongs to it, or is built in."""
+        return module in self._own_modules
+
+    def algorithms(self) -> list[str]:
+        """Return the names of TCP's algorithms that it has as modules."""
+        prefix = KERNEL_MODULE_PREFIX
+        names = {name.removeprefix(prefix) for name in self._own_modules if name.startswith(prefix)}
+        return sorted(names - {"diag"})
+
+
+@dataclass(frozen=True)
+class UserModule:
+    """A module that a user brings: FILE, and by what its results are told apart, KEY."""
+
+    file: Path
+    key: str
+    algorithms: tuple[str, ...] = ()  # those that it registers
+
+    @property
+    def name(self) -> str:
+        return self.file.stem
+
 
 @dataclass(frozen=True)
 class Build:
@@ -94,6 +125,11 @@ class Build:
 
     kernel: Kernel
     backend: str
+    user: tuple[UserModule, ...] = ()
+
+    def user_modules(self, algorithms: Iterable[str]) -> list[UserModule]:
+        """Return the user's modules that have one of these ALGORITHMS."""
+        return [module for module in self.user if {*module.algorithms} & {*algorithms}]
 
     @cached_property
     def _modules_key(self) -> str:
@@ -133,6 +169,7 @@ class Build:
         keys = [self._modules_key] * ("tcp" in ours) + [self._sctp_key] * ("sctp" in ours)
         keys += [self._tfrc_key] * ("tfrc" in ours)
         keys += [self._medium_key] * wireless
+        keys += [module.key for module in self.user_modules(algorithms)]
         return "-".join([self.kernel.key, self._lab_key, *keys])
 
     @cached_property
@@ -216,7 +253,7 @@ class Build:
     def check_parameters(self, modules: dict[str, dict[str, int]]) -> None:
         """Refuse a scenario's module parameters that the built modules do not have."""
         for algorithm, values in modules.items():
-            files = map(self.module_file, ALGORITHMS[algorithm].parameter_modules)
+            files = self.parameter_files(algorithm)
             text = run_cmd(["/sbin/modinfo", "-F", "parm", *files], "modinfo")
             known = dict(line.split(":", 1) for line in text.splitlines())
             for name, value in values.items():
@@ -227,6 +264,15 @@ class Build:
                     raise BadInput(
                         f"modules.{algorithm}.{name} = {value}: between {limits[1]} and {limits[2]}"
                     )
+
+    def parameter_files(self, algorithm: str) -> list[str]:
+        """Return the modules that have the parameters of ALGORITHM, as modinfo takes them."""
+        if user := self.user_modules([algorithm]):
+            return [str(module.file) for module in user]
+        names = ALGORITHMS[algorithm].parameter_modules
+        if algorithm not in ALGORITHMS and not self.kernel.has(names[0]):
+            raise BadInput(f"modules.{algorithm}: the kernel has no module of this algorithm")
+        return list(map(self.module_file, names))
 
     def module_file(self, name: str) -> str:
         """Return where the module NAME is, as modinfo takes it."""

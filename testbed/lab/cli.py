@@ -49,8 +49,20 @@ def main(
         ),
     ] = None,
     algorithms: Annotated[
-        str, typer.Option(metavar="A,B", help="Run these instead of the scenario's own.")
+        str,
+        typer.Option(
+            metavar="A,B", help="Run these instead of the scenario's own; any that the kernel has."
+        ),
     ] = "",
+    module: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--module",
+            metavar="PATH",
+            help="A TCP module of your own: tcp_mine.c, a folder with a Kbuild (both are built"
+            " against the kernel in use), or tcp_mine.ko. May be given more than once.",
+        ),
+    ] = None,
     seeds: Annotated[
         int | None, typer.Option(metavar="N", help="Repeat with seeds 1 to N.")
     ] = None,
@@ -113,7 +125,18 @@ def main(
         raise BadInput(f"--jobs {jobs}: at least 1")
     make_backend = partial(BACKENDS[backend], kernel)
     jobs = jobs or os.cpu_count() or 1
+    make_backend = partial(_with_modules, make_backend, module or [])
     raise typer.Exit(_run(scenario, chosen, numbers, make_backend, jobs, out, resume))
+
+
+def _with_modules(make_backend: Callable[[], Backend], paths: list[str]) -> Backend:
+    """Return a backend that has the user's modules at PATHS; refuse one that it cannot have."""
+    from lab import usermodules
+
+    backend = make_backend()
+    for refused in usermodules.add(backend, paths):
+        raise BadInput(refused.line())
+    return backend
 
 
 def _overrides(settings: list[str]) -> dict[str, str]:

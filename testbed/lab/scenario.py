@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import places
-from lab.algorithms import ALGORITHMS
+from lab.algorithms import ALGORITHMS, is_algorithm_name
 from lab.errors import BadInput, unknown
 from lab.links import AQMS, QUEUE_UNLIMITED_PKTS, Link
 from lab.medium import RATES_MBPS, RTS_OFF_BYTES, Medium
@@ -634,8 +634,7 @@ def _sctp(table: dict) -> Sctp:
 
 def _modules(tables: dict) -> dict[str, dict[str, int]]:
     for name, table in tables.items():
-        if name not in ALGORITHMS:
-            raise unknown("algorithm in modules:", name, ALGORITHMS)
+        _check_algorithm(f"modules.{name}", name)
         if not isinstance(table, dict):
             raise BadInput(f"modules.{name} must be a table of the module's parameters")
         if not ALGORITHMS[name].module:
@@ -657,8 +656,8 @@ def _check_flow(where: str, flow: Flow) -> None:
     _check_transport(where, flow)
     if not is_name(flow.name):
         raise BadInput(f"{where}.name = {flow.name!r}: letters, digits, - and _ only")
-    if flow.algorithm != UNDER_TEST and flow.algorithm not in ALGORITHMS:
-        raise unknown("algorithm", flow.algorithm, ALGORITHMS)
+    if flow.algorithm != UNDER_TEST:
+        _check_algorithm(f"{where}.algorithm", flow.algorithm)
 
 
 def _flows(tables: list) -> tuple[Flow, ...]:
@@ -781,7 +780,7 @@ def _check(scenario: Scenario) -> None:
         _check_axis(scenario, axis)
     axes = {axis.name: axis for axis in scenario.axes}
     for claim in scenario.claims:
-        _check_claim(claim, axes, scenario.flows)
+        _check_claim(claim, axes, scenario.flows, {*ALGORITHMS, *scenario.run.algorithms})
         if claim.metric in CLASSIFIED and not scenario.run.truth:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.truth = true")
         if claim.metric in JITTER_RATIOS and not scenario.run.jitter_ratio:
@@ -843,12 +842,15 @@ def _check_axis(scenario: Scenario, axis: Axis) -> None:
         parse(scenario.id, probe)
 
 
-def _check_claim(claim: Claim, axes: dict[str, Axis], flows: tuple[Flow, ...]) -> None:
+def _check_claim(
+    claim: Claim, axes: dict[str, Axis], flows: tuple[Flow, ...], named: set[str]
+) -> None:
+    """Refuse a claim about what is not there; NAMED: the algorithms that it may be about."""
     if claim.metric not in METRICS:
         raise unknown(f"metric in claim {claim.id}:", claim.metric, METRICS)
     for name in (claim.algorithm, claim.against):
-        if name and name not in ALGORITHMS and not (name in LIMITS and name == claim.against):
-            raise unknown(f"algorithm in claim {claim.id}:", name, [*ALGORITHMS, *LIMITS])
+        if name and name not in named and not (name in LIMITS and name == claim.against):
+            raise unknown(f"algorithm in claim {claim.id}:", name, [*named, *LIMITS])
     if claim.flows:
         names = [flow.name for flow in flows if not flow.is_udp]
         if claim.flows not in names:
@@ -870,5 +872,10 @@ def check_algorithms(names: tuple[str, ...]) -> None:
     if not names:
         raise BadInput("no algorithm to run")
     for name in names:
-        if name not in ALGORITHMS:
-            raise unknown("algorithm", name, ALGORITHMS)
+        _check_algorithm("algorithms", name)
+
+
+def _check_algorithm(where: str, name: str) -> None:
+    """Refuse what no kernel can have as a name; whether the one in use has it, it is asked."""
+    if not is_algorithm_name(name):
+        raise BadInput(f"{where}: {name!r} is no name of an algorithm")

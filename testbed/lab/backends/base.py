@@ -17,18 +17,21 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
+from subprocess import TimeoutExpired
 from typing import Any, ClassVar
 
 from lab import build as builds
-from lab.algorithms import ALGORITHMS, STOCK_SCTP
-from lab.errors import BadInput, LabError
+from lab.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, STOCK_SCTP
+from lab.cpus import claimed
+from lab.errors import BadInput, LabError, unknown
 from lab.links import AQMS
 from lab.points import Point
 
 BATCH_MAX_POINTS = 100
+USER_FOLDER = "user"  # in a guest's folder: the modules that a user brought
 SAFE_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -40,6 +43,16 @@ class Outcome:
     raw: Path
     error: str
     log: str
+
+
+@dataclass
+class Offered:
+    """What a kernel says of a user's module: the ALGORITHMS that it registers, or the COMPLAINT;
+    LOG: the kernel's words."""
+
+    algorithms: tuple[str, ...] = ()
+    complaint: str = ""
+    log: str = ""
 
 
 OnOutcome = Callable[[Outcome], None]
@@ -99,12 +112,14 @@ class Backend(ABC):
         return 60.0 + 30 * self.cost_s(point)
 
     def batches(self, points: list[Point], jobs: int) -> list[list[Point]]:
-        """Cut POINTS into batches that share a topology and take about batch_wall_s each."""
+        """Cut POINTS into batches that share a topology and take about batch_wall_s each. What a
+        user's module does to a kernel, no point without it shares."""
         total_s = sum(map(self.cost_s, points))
         aim_s = min(self.batch_wall_s, total_s / jobs)
-        by_topology: dict[str, list[Point]] = {}
+        by_topology: dict[tuple, list[Point]] = {}
         for point in points:
-            by_topology.setdefault(point.topology_key, []).append(point)
+            key = (point.topology_key, *self.user_modules([point]))
+            by_topology.setdefault(key, []).append(point)
         batches = []
         for group in by_topology.values():
             batch, batch_s = [], 0.0
@@ -132,7 +147,14 @@ class Backend(ABC):
         """Boot once and run POINTS until one fails. Returns how many ended, well or not."""
         batch = {
             "clock": self.clock,
-            "modules": [*self.modules(), *(["tun"] if points[0].spec["medium"] else [])],
+            "modules": [
+                *self.modules(),
+                *self.unknown_modules(points),
+                *(["tun"] if points[0].spec["medium"] else []),
+            ],
+            "insmod": [
+                f"/run/lab/job/{USER_FOLDER}/{m.file.name}" for m in self.user_modules(points)
+            ],
             "modprobe_options": self.modprobe_options,
             "sctp_modprobe": self.sctp_modprobe(points[0].spec["sctp"]),
             "points": [p.spec | {"id": p.id} for p in points],
@@ -191,6 +213,28 @@ class Backend(ABC):
                 raise LabError("the lab kernel stopped before the command ended")
             return int(status.read_text())
 
+    def offer(self, module: builds.UserModule) -> Offered:
+        """Boot once and load a user's MODULE: what does it register, or what went wrong?"""
+        build = self.build
+        self.build = replace(build, user=(module,))
+        available = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+        job = f"/run/lab/job/{USER_FOLDER}"
+        try:
+            with self._guest_dir() as guest:
+                (guest / "command").write_text(
+                    f"modprobe {' '.join(self.modprobe_options)} -a {' '.join(self.modules())}\n"
+                    f"cat {available} >{job}/before\n"
+                    f"insmod {job}/{module.file.name} 2>{job}/complaint || dmesg >{job}/log\n"
+                    f"cat {available} >{job}/after\n"
+                )
+                with claimed() as cpu, self._guest(guest, cpu) as kernel, suppress(TimeoutExpired):
+                    kernel.wait(self.boot_limit_s)
+                files = [p for p in (guest / USER_FOLDER).iterdir() if p.suffix != ".ko"]
+                said = {path.name: path.read_text(errors="replace") for path in files}
+                return _offered(said, _console(guest))
+        finally:
+            self.build = build
+
     def modules(self) -> list[str]:
         """Return what to load: the network's, our algorithms and the peers not built in."""
         queues = ["sch_tbf", *(f"sch_{aqm}" for aqm in AQMS)]
@@ -198,11 +242,33 @@ class Backend(ABC):
         agents = [f"sch_{a.agent}" for a in ALGORITHMS.values() if a.agent]
         return [*self.guest_modules, *queues, *tcp, *agents]
 
+    def user_modules(self, points: list[Point]) -> list[builds.UserModule]:
+        """Return what POINTS need of the modules that a user brought."""
+        return self.build.user_modules(_algorithms(points))
+
+    def unknown_modules(self, points: list[Point]) -> list[str]:
+        """Return the kernel's modules of those algorithms of POINTS that the lab does not know."""
+        names = _algorithms(points) - ALGORITHMS.keys()
+        names -= {name for module in self.build.user for name in module.algorithms}
+        return sorted(ALGORITHMS[name].module for name in names)
+
     def check(self, points: list[Point]) -> None:
         """Refuse points that this backend cannot run."""
+        for module in self.unknown_modules(points):
+            if not self.build.kernel.has(module):
+                raise self._no_algorithm(module.removeprefix(KERNEL_MODULE_PREFIX))
         for variant in sorted({point.spec["sctp"] for point in points} - {""}):
             if complaint := self.sctp_complaint(variant):
                 raise BadInput(complaint)
+
+    def _no_algorithm(self, name: str) -> BadInput:
+        """Return what to say of a NAME that neither the kernel nor a user's module has."""
+        if self.build.user:
+            told = (f"{m.file.name} registers {', '.join(m.algorithms)}" for m in self.build.user)
+            return BadInput(f"no algorithm '{name}': {'; '.join(told)}")
+        kernel = self.build.kernel
+        names = {*ALGORITHMS, *kernel.algorithms()}
+        return unknown(f"algorithm of Linux {kernel.release}", name, names)
 
     def sctp_complaint(self, variant: str) -> str:
         """Say why there is no such VARIANT of SCTP here; nothing if there is."""
@@ -231,6 +297,9 @@ class Backend(ABC):
             (guest / "project").symlink_to(builds.PROJECT)
             (guest / "modules").symlink_to(self.build.stage)
             (guest / "out").mkdir()
+            (guest / USER_FOLDER).mkdir()
+            for module in self.build.user:
+                shutil.copy(module.file, guest / USER_FOLDER)
             shutil.copy(builds.TESTBED / "lab" / "guest" / "init", guest / "init")
             yield guest
         finally:
@@ -252,6 +321,29 @@ class Backend(ABC):
             _kill_session(kernel)
             if output:
                 output.close()
+
+
+def _offered(said: dict[str, str], console: str) -> Offered:
+    """Make sense of what the commands of Backend.offer() left."""
+    if "before" not in said:
+        raise LabError(f"the lab kernel did not come up; its console said:\n{console[-3000:]}")
+    if "after" not in said:
+        return Offered((), "the kernel stopped when it loaded the module", console)
+    if "log" in said:
+        reason = said["complaint"].strip().splitlines() or ["it was killed"]
+        why = f"the kernel does not load it: {reason[-1]}"
+        if "File exists" in why:
+            why = "it registers a name that the kernel has already"
+        return Offered((), why, said["log"][-5000:])
+    before = said["before"].split()
+    names = tuple(name for name in said["after"].split() if name not in before)
+    if not names:
+        return Offered((), "it registers no congestion control that the kernel did not have")
+    return Offered(names)
+
+
+def _algorithms(points: list[Point]) -> set[str]:
+    return {flow["algorithm"] for point in points for flow in point.spec["flows"]}
 
 
 def _kill_session(kernel: subprocess.Popen) -> None:

@@ -525,6 +525,8 @@ if __name__ == "__main__":
     set_priority(WORKER_PRIORITY)
     batch = json.loads((OUT / "batch.json").read_text())
     subprocess.run(["modprobe", *batch["modprobe_options"], "-a", *batch["modules"]], check=True)
+    for module in batch["insmod"]:
+        subprocess.run(["insmod", module], check=True)
     if batch["sctp_modprobe"]:
         subprocess.run(batch["sctp_modprobe"], check=True)
     run_batch(batch["points"], batch["clock"])
