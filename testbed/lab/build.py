@@ -26,6 +26,7 @@ TFRC_SOURCES = PROJECT / "tfrc_uddj_user"
 RESULT_SOURCES = (
     "topologies.py",
     "links.py",
+    "lablink.py",
     "metrics.py",
     "trace.py",
     "truth.py",
@@ -37,6 +38,7 @@ RESULT_SOURCES = (
 )
 TOOL_SOURCES = TESTBED / "traffic"
 MEDIUM_SOURCES = TESTBED / "medium"
+LABLINK_SOURCES = TESTBED / "lablink"
 
 
 def run_cmd(command: list[str | Path], what: str, **options) -> str:
@@ -154,21 +156,27 @@ class Build:
         return hash_files([*lab, *guest, *_sources(TOOL_SOURCES, "*.c", "*.h", "Makefile")])
 
     @cached_property
+    def _lablink_key(self) -> str:
+        return hash_files(_sources(LABLINK_SOURCES, "*.c", "Kbuild", "Makefile"))
+
+    @cached_property
     def stage(self) -> Path:
         keys = [self.kernel.key, self._modules_key, self._lab_key, self._tfrc_key]
+        keys.append(self._lablink_key)
         return BUILD / "stage" / "-".join(keys + [self._sctp_key] * self.patches_sctp)
 
     @property
     def patches_sctp(self) -> bool:
         return self.kernel.source is not None
 
-    def key(self, algorithms: set[str], wireless: bool = False) -> str:
-        """Name what a point with these ALGORITHMS depends on; ours count only where they run, and
-        the medium, which is built by that, where it is WIRELESS."""
+    def key(self, algorithms: set[str], wireless: bool = False, lablinks: bool = False) -> str:
+        """Name what a point with these ALGORITHMS depends on; ours count only where they run, the
+        medium, which is built by that, where it is WIRELESS, and lablink where there are some."""
         ours = {ALGORITHMS[name].transport for name in algorithms if ALGORITHMS[name].ours}
         keys = [self._modules_key] * ("tcp" in ours) + [self._sctp_key] * ("sctp" in ours)
         keys += [self._tfrc_key] * ("tfrc" in ours)
         keys += [self._medium_key] * wireless
+        keys += [self._lablink_key] * lablinks
         keys += [module.key for module in self.user_modules(algorithms)]
         return "-".join([self.kernel.key, self._lab_key, *keys])
 
@@ -225,7 +233,9 @@ class Build:
         tree = self.stage / "lib" / "modules" / self.kernel.release
         shutil.copytree(self.kernel.modules, tree, ignore=shutil.ignore_patterns("build", "source"))
         (tree / "updates").mkdir()
-        for module in modules.glob("*.ko"):
+        out = BUILD / "lablink" / self.kernel.key
+        lablink = self._make(LABLINK_SOURCES, out, "the link whose rate changes")
+        for module in (*modules.glob("*.ko"), *lablink.glob("*.ko")):
             shutil.copy2(module, tree / "updates")
         if self.patches_sctp:
             self._stage_stock()

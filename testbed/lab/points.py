@@ -79,11 +79,12 @@ def expand(
     scenario: Scenario,
     algorithms: tuple[str, ...],
     seeds: list[int],
-    build_key: Callable[[set[str], bool], str],
+    build_key: Callable[[set[str], bool, bool], str],
 ) -> list[Point]:
     """Return every point of SCENARIO in a fixed order: axes, then algorithm, then seed.
 
-    BUILD_KEY names what a point with a set of algorithms is made of, and whether it is wireless.
+    BUILD_KEY names what a point with a set of algorithms is made of, whether it is wireless, and
+    whether it has lablinks.
     """
     points = []
     for axes in grid(scenario):
@@ -104,7 +105,9 @@ def expand(
                         warmup_s=at.run.warmup_s,
                         bound_mbps=bound_mbps(at, ALGORITHMS[algorithm].transport),
                         build=build_key(
-                            {flow["algorithm"] for flow in spec["flows"]}, at.medium is not None
+                            {flow["algorithm"] for flow in spec["flows"]},
+                            at.medium is not None,
+                            bool(spec["lablinks"]),
                         ),
                         drawn=drawn,
                     )
@@ -191,6 +194,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         "sctp": variant,
         "sctp_settings": asdict(at.sctp) if variant else {},
         "links": links,
+        "lablinks": _lablinks(at),
         "flows": flows,
         "udp": udp,
         "events": [
@@ -207,6 +211,11 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         "sample_ms": at.run.sample_ms,
         "rng_seed": derived_seed(seed, "rng"),
     }
+
+
+def _lablinks(at: Scenario) -> dict[str, dict]:
+    """Return the hops whose packets get their time when they leave: where the rate changes."""
+    return {event.link: {} for event in at.events if event.rate_mbps is not None}
 
 
 def _short_seed(seed: int) -> int:

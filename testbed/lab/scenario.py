@@ -692,6 +692,7 @@ def _check_event(scenario: Scenario, event: Event) -> None:
     hops = [hop for hop, link in scenario.links.items() if not link.aqm]
     if event.rate_mbps is not None:
         hops = [hop for hop in hops if scenario.links[hop].rate_mbps]
+        hops = [hop for hop in hops if not scenario.links[hop].aggregate_ms]
         if not 0 < event.rate_mbps <= 100_000:
             raise BadInput(f"{where}: rate_mbps = {event.rate_mbps:g}: above 0, at most 100000")
     if event.link not in hops:

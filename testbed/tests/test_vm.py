@@ -27,7 +27,8 @@ from lab.errors import BadInput, LabError
 from labtest.boot import VM_KERNELS, vm_kernel
 
 OURS = tuple(name for name, a in ALGORITHMS.items() if a.ours and a.module)
-MODULES = {m for name in OURS for m in ALGORITHMS[name].parameter_modules} | {"sctp_diag"}
+MODULES = {m for name in OURS for m in ALGORITHMS[name].parameter_modules}
+MODULES |= {"sctp_diag", "sch_lablink"}
 DURATION_S = 20
 
 

@@ -24,6 +24,7 @@ from subprocess import TimeoutExpired
 from typing import Any, ClassVar
 
 from lab import build as builds
+from lab import lablink
 from lab.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, STOCK_SCTP
 from lab.cpus import claimed
 from lab.errors import BadInput, LabError, unknown
@@ -237,7 +238,7 @@ class Backend(ABC):
 
     def modules(self) -> list[str]:
         """Return what to load: the network's, our algorithms and the peers not built in."""
-        queues = ["sch_tbf", *(f"sch_{aqm}" for aqm in AQMS)]
+        queues = [lablink.MODULE, "sch_tbf", *(f"sch_{aqm}" for aqm in AQMS)]
         tcp = [a.module for a in ALGORITHMS.values() if a.module and a.transport == "tcp"]
         agents = [f"sch_{a.agent}" for a in ALGORITHMS.values() if a.agent]
         return [*self.guest_modules, *queues, *tcp, *agents]

@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 
 from lab import build as builds
+from lab import lablink
 from lab.algorithms import ALGORITHMS
 from lab.backends.base import SAFE_PATH, Backend, folder_with_room
-from lab.errors import LabError
+from lab.errors import BadInput, LabError
 from lab.points import Point
 
 RESULTS_ROOM_MB = 64
@@ -88,6 +89,14 @@ class HostBackend(Backend):
     def modules(self) -> list[str]:
         """Return what there is to load; a flow with an algorithm that is not there says so."""
         return [name for name in super().modules() if loadable(name)]
+
+    def check(self, points: list[Point]) -> None:
+        if any(point.spec["lablinks"] for point in points) and not loadable(lablink.MODULE):
+            raise BadInput(
+                f"this machine has no {lablink.MODULE}, which links with a rate that changes need:"
+                " sudo make -C testbed/lablink install, or take --backend virtual"
+            )
+        super().check(points)
 
     def sctp_complaint(self, variant: str) -> str:
         if not loadable("sctp"):

@@ -26,6 +26,7 @@ from mininet.net import Mininet
 from lab import topologies
 from lab.algorithms import ALGORITHMS, STOCK_SCTP
 from lab.guest.kernel_log import KernelLog
+from lab.lablink import change_lablink, set_lablink
 from lab.links import Link, change_link, set_link
 from lab.medium import Medium
 
@@ -189,6 +190,7 @@ class Lab:
             "medium": asdict(Medium()) | {"seed": 1} if self.medium else None,
             "flows": flows,
             "udp": [],
+            "lablinks": {},
             "events": [],
             "modules": {},
             "sctp_settings": {},
@@ -199,16 +201,19 @@ class Lab:
         out.mkdir()
         self.run(point, out)
 
-    def set_links(self, links: dict) -> None:
+    def set_links(self, links: dict, lablinks: dict) -> None:
         for hop, dev in self.devices.items():
             values = dict(links.get(hop, {}))
             seed = values.pop("seed", 0)
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
-                set_link(dev, Link(**values), seed)
+                if hop in lablinks:
+                    set_lablink(dev, Link(**values), seed, {})
+                else:
+                    set_link(dev, Link(**values), seed)
 
     def run(self, point: dict, out: Path) -> None:
         """Run one point, leaving its raw figures in the folder OUT."""
-        self.set_links(point["links"])
+        self.set_links(point["links"], point["lablinks"])
         self.parameters.set(point["modules"])
         self.set_sctp(point["flows"], point["sctp_settings"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -250,7 +255,8 @@ class Lab:
         time.sleep(SETTLE_S)
         if self.medium:
             self.stop_medium()
-        self.set_links({})  # a goodbye of the sinks that got lost would return in the next point
+        # a goodbye of the sinks that got lost would return in the next point
+        self.set_links({}, {})
         for process in (*sinks, *taps):
             process.terminate()
             errors.append(_finish(process))
@@ -288,7 +294,8 @@ class Lab:
             sleep_until_ns(round(start_s * 1e9) + round(event["at_s"] * 1e9))
             dev = self.devices[event["link"]]
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
-                change_link(dev, Link(**values))
+                change = change_lablink if event["link"] in point["lablinks"] else change_link
+                change(dev, Link(**values))
 
     def start_medium(self, point: dict, start_s: float, out: Path) -> None:
         """Let the medium's time begin with the point's, so that every boot has the same one."""

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One direction of a link whose rate, delay or loss change over time: the netlink messages that
+set lablink (testbed/lablink/sch_lablink.c), which gives packets their time when they leave.
+
+It is the queue and the rate of a hop; what else the hop has (a constant delay, its variation,
+random loss) is a netem's around it. Works with the standard library alone, since it runs inside
+the lab.
+"""
+
+import errno
+import socket
+import struct
+import time
+from dataclasses import replace
+from enum import IntEnum
+
+from lab.links import (
+    CHILD_HANDLE,
+    CHILD_PARENT,
+    HANDLE,
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    RTM_DELQDISC,
+    RTM_NEWQDISC,
+    TC_H_ROOT,
+    TCA_KIND,
+    TCA_OPTIONS,
+    Link,
+    _attribute,
+    _request,
+    change_link,
+    set_link,
+)
+
+MODULE = "sch_lablink"
+NLA_F_NESTED = 0x8000
+STEP = struct.Struct("=QQ")  # how long it lasts, ns; its value
+STEPS_A_MESSAGE = 4000  # an attribute has 65535 bytes at most
+ORDER_MBPS = 100_000.0  # netem keeps the order of packets if it has a rate, whichever
+
+
+class Attribute(IntEnum):
+    """enum lablink_attr: what can be told."""
+
+    LIMIT = 1
+    SEED = 2
+    BEGIN = 3
+    MORE = 4
+    RATE = 5  # bytes/s
+    OPPORTUNITIES = 6  # bytes that may pass at the end of a step
+    DELAY = 7  # ns
+    LOSS = 8  # probability times 2^32
+
+
+def constant_rate(rate_mbps: float) -> bytes:
+    """Return the steps of a rate that stays, in Mb/s."""
+    return STEP.pack(10**9, round(rate_mbps * 1e6 / 8))
+
+
+def set_lablink(dev: str, link: Link, seed: int, schedules: dict[str, bytes]) -> None:
+    """Give DEV of the current network namespace a new lablink with the queue of LINK, and its rate
+    where SCHEDULES (name of an Attribute -> steps) has none; and the netem that it needs."""
+    with _netlink() as netlink:
+        if link.queue_pkts:
+            error = _request(netlink, RTM_DELQDISC, 0, dev, 0, b"")
+            if error not in (0, errno.ENOENT):
+                raise OSError(error, f"removing the qdisc of {dev}")
+        else:
+            set_link(dev, _around(link), seed)
+        steps = {Attribute[name.upper()]: packed for name, packed in schedules.items()}
+        if link.rate_mbps and not steps.keys() & {Attribute.RATE, Attribute.OPPORTUNITIES}:
+            steps[Attribute.RATE] = constant_rate(link.rate_mbps)
+        size = STEP.size * STEPS_A_MESSAGE
+        options = _attribute(Attribute.LIMIT, struct.pack("=I", link.limit_pkts))
+        options += _attribute(Attribute.SEED, struct.pack("=Q", seed))
+        options += b"".join(_attribute(kind, packed[:size]) for kind, packed in steps.items())
+        _tell(netlink, dev, link, options, NLM_F_CREATE | NLM_F_EXCL)
+        for kind, packed in steps.items():
+            for start in range(size, len(packed), size):
+                options = _attribute(Attribute.MORE, b"")
+                options += _attribute(kind, packed[start : start + size])
+                _tell(netlink, dev, link, options)
+
+
+def change_lablink(dev: str, link: Link) -> None:
+    """Give the lablink of DEV the constant rate of LINK, and the netem around it its loss. What is
+    queued stays, and leaves at the new rate."""
+    with _netlink() as netlink:
+        _tell(netlink, dev, link, _attribute(Attribute.RATE, constant_rate(link.rate_mbps)))
+    if not link.queue_pkts:
+        change_link(dev, _around(link))
+
+
+def begin_lablink(dev: str, link: Link, begin_ns: int) -> None:
+    """Let the schedules of DEV's lablink begin at BEGIN_NS (CLOCK_MONOTONIC), before now."""
+    packed = struct.pack("=Q", begin_ns % 2**64)
+    with _netlink() as netlink:
+        _tell(netlink, dev, link, _attribute(Attribute.BEGIN, packed))
+
+
+def begin_before(time_ns: int, period_ns: int) -> int:
+    """Return when a loop of PERIOD_NS began that begins anew at TIME_NS and began before now."""
+    ahead_ns = max(time_ns - time.clock_gettime_ns(time.CLOCK_MONOTONIC), 0)
+    return time_ns - -(-ahead_ns // period_ns) * period_ns
+
+
+def _around(link: Link) -> Link:
+    """Return what netem does before lablink: all but the rate, which here is for order only."""
+    return replace(link, rate_mbps=ORDER_MBPS if link.spread_ms else 0.0)
+
+
+def _netlink() -> socket.socket:
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+
+
+def _tell(netlink: socket.socket, dev: str, link: Link, options: bytes, flags: int = 0) -> None:
+    place = (HANDLE, TC_H_ROOT) if link.queue_pkts else (CHILD_HANDLE, CHILD_PARENT)
+    attributes = _attribute(TCA_KIND, b"lablink\0")
+    attributes += _attribute(TCA_OPTIONS | NLA_F_NESTED, options)
+    error = _request(netlink, RTM_NEWQDISC, flags, dev, place[0], attributes, place[1])
+    if error == errno.ENOENT:
+        raise OSError(error, f"no {MODULE} in this kernel: sudo make -C testbed/lablink install")
+    if error:
+        raise OSError(error, f"lablink on {dev}: {link}")
