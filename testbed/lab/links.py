@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One direction of a link as netem, or as tbf with an AQM: the netlink messages that set it, and
-the tc command.
+"""One direction of a link as netem, as tbf with an AQM, or as a policer: the netlink messages that
+set it, and the tc command.
 
 netem is spoken to directly because Debian 12's tc cannot set its seed and pyroute2 cannot
 either; without the seed no loss sequence could be repeated. Works with the standard library
@@ -10,12 +10,13 @@ alone, since it runs inside the lab.
 import math
 import socket
 import struct
+import subprocess
 from dataclasses import dataclass
 
 # linux/rtnetlink.h, linux/pkt_sched.h
 RTM_NEWQDISC, RTM_DELQDISC = 36, 37
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400
-NLMSG_ERROR = 2
+NLMSG_ERROR, NLA_F_NESTED = 2, 0x8000
 TC_H_ROOT = 0xFFFFFFFF
 TCA_KIND, TCA_OPTIONS = 1, 2
 TCA_NETEM_DELAY_DIST, TCA_NETEM_LOSS, TCA_NETEM_RATE, TCA_NETEM_RATE64 = 2, 5, 6, 8
@@ -27,11 +28,20 @@ ENOENT = 2
 
 HANDLE = 0x10000  # 1:
 CHILD_HANDLE, CHILD_PARENT = 0x100000, HANDLE | 1  # 10: in class 1:1
-# aqm -> (the attribute that is its limit, what switches ECN on)
-AQMS = {"codel": (2, 4), "fq_codel": (2, 4)}
+# aqm -> (the attribute that is its limit, what switches ECN on: dualpi2 always marks ECT packets)
+AQMS = {
+    "codel": (2, 4),
+    "fq_codel": (2, 4),
+    "pie": (2, 6),
+    "fq_pie": (1, 10),
+    "dualpi2": (1, None),  # L4S; from Linux 6.17 on
+}
 TBF_BURST_BYTES = 2000  # one full frame, with room for its headers
 TBF_LIMIT_BYTES = 1_000_000  # of the fifo that tbf makes and the AQM replaces
 QUEUE_UNLIMITED_PKTS = 1_000_000  # a hop whose queue must never drop
+GSO_FRAME_BYTES = 70_000  # what offloads may hand over as one, with the headers of its segments
+AQM_MODULE = "sch_{}"
+POLICER_MODULES = ("sch_prio", "cls_matchall", "act_police")
 PSCHED_TICK_NS = 64  # struct tc_netem_qopt counts time in these
 # A distribution is a table of 16-bit numbers from which netem picks one: so many times
 # jitter / 8192 are added to the delay.
@@ -45,8 +55,8 @@ RETRIES_MAX = 15
 class Link:
     """What a packet meets on one hop. Zero means: not there.
 
-    A hop either queues (rate and a finite queue: its drops are congestion) or loses (loss:
-    its drops are random), never both, so that the cause of every drop is known.
+    A hop either queues or polices (rate and a finite queue, or a bucket: its drops are congestion)
+    or loses (loss: its drops are random), never both, so that the cause of every drop is known.
     """
 
     rate_mbps: float = 0.0
@@ -55,7 +65,10 @@ class Link:
     loss_pct: float = 0.0
     burst_pkts: float = 0.0  # mean length of a run of losses; 0: independent ones
     queue_pkts: int = 0
-    aqm: str = ""  # codel or fq_codel instead of drop-tail
+    queue_bdp: float = 0.0  # the same as a share of the path's BDP; queue_pkts follows from it
+    policer_burst_ms: float = 0.0  # no queue: what finds no token in a bucket of rate x this,
+    policer_burst_bytes: int = 0  # or of so many bytes, is dropped
+    aqm: str = ""  # one of AQMS instead of drop-tail
     retry_pct: float = 0.0  # each transmission fails with this probability and is repeated,
     retry_ms: float = 0.0  # this much later; what follows waits
     aggregate_ms: float = 0.0  # packets leave together, from half to 1.5 of this apart
@@ -64,6 +77,16 @@ class Link:
     @property
     def limit_pkts(self) -> int:
         return self.queue_pkts or QUEUE_UNLIMITED_PKTS
+
+    @property
+    def bucket_bytes(self) -> int:
+        """How many bytes a policer lets through at once; 0: there is none."""
+        return self.policer_burst_bytes or round(self.policer_burst_ms * self.rate_mbps * 125)
+
+    @property
+    def drops_for_congestion(self) -> bool:
+        """Whether what this hop drops found no room; otherwise its drops are random."""
+        return bool(self.queue_pkts or self.bucket_bytes)
 
     @property
     def spread_ms(self) -> float:
@@ -97,12 +120,19 @@ class Link:
 
     def tc_command(self, dev: str, seed: int) -> str:
         """Return the tc command (iproute2 6.6 or newer) that does what set_link() does."""
+        if self.bucket_bytes:  # prio counts what its filter drops, and adds nothing
+            return (
+                f"tc qdisc add dev {dev} root handle 1: prio &&"
+                f" tc filter add dev {dev} parent 1: protocol all prio 1 matchall action police"
+                f" rate {self.rate_mbps:g}mbit burst {self.bucket_bytes} mtu {GSO_FRAME_BYTES}"
+                " conform-exceed drop/ok"
+            )
         if self.aqm:
             return (
                 f"tc qdisc add dev {dev} root handle 1: tbf rate {self.rate_mbps:g}mbit"
                 f" burst {TBF_BURST_BYTES} limit {TBF_LIMIT_BYTES} &&"
                 f" tc qdisc add dev {dev} parent 1:1 handle 10: {self.aqm}"
-                f" limit {self.queue_pkts} ecn"
+                f" limit {self.queue_pkts}{' ecn' if AQMS[self.aqm][1] else ''}"
             )
         parts = [f"tc qdisc add dev {dev} root handle 1: netem limit {self.limit_pkts}"]
         if self.delay_ms or self.spread_ms:
@@ -138,7 +168,7 @@ class Link:
     def aqm_options(self) -> bytes:
         limit, ecn = AQMS[self.aqm]
         options = _attribute(limit, struct.pack("=I", self.queue_pkts))
-        return options + _attribute(ecn, struct.pack("=I", 1))
+        return options + (_attribute(ecn, struct.pack("=I", 1)) if ecn else b"")
 
     def netem_options(self, seed: int | None = None) -> bytes:
         """Return the payload of TCA_OPTIONS: struct tc_netem_qopt and nested attributes. Without
@@ -169,6 +199,11 @@ class Link:
         if seed is not None:
             options += _attribute(TCA_NETEM_PRNG_SEED, struct.pack("=Q", seed))
         return options
+
+
+def link_of(values: dict) -> Link:
+    """Return the link of a point's spec, where VALUES has its seed as well."""
+    return Link(**{key: value for key, value in values.items() if key != "seed"})
 
 
 def _retry_table(fails: float) -> list[int]:
@@ -208,7 +243,8 @@ def _request(
 
 
 def set_link(dev: str, link: Link, seed: int) -> None:
-    """Give DEV of the current network namespace a new netem that starts from SEED, or its AQM.
+    """Give DEV of the current network namespace a new netem that starts from SEED, its AQM or its
+    policer.
 
     The old one goes first: a change in place would keep its random state and its packets.
     """
@@ -216,6 +252,9 @@ def set_link(dev: str, link: Link, seed: int) -> None:
         error = _request(netlink, RTM_DELQDISC, 0, dev, 0, b"")
         if error not in (0, ENOENT):
             raise OSError(error, f"removing the qdisc of {dev}")
+        if link.bucket_bytes:
+            subprocess.run(link.tc_command(dev, seed), shell=True, check=True)
+            return
         steps = [("netem", HANDLE, TC_H_ROOT, link.netem_options(seed))]
         if link.aqm:
             steps = [
@@ -224,7 +263,8 @@ def set_link(dev: str, link: Link, seed: int) -> None:
             ]
         for kind, handle, parent, options in steps:
             attributes = _attribute(TCA_KIND, kind.encode() + b"\0")
-            attributes += _attribute(TCA_OPTIONS, options)
+            nested = NLA_F_NESTED if kind == link.aqm else 0  # the newer ones insist
+            attributes += _attribute(TCA_OPTIONS | nested, options)
             create = NLM_F_CREATE | NLM_F_EXCL
             error = _request(netlink, RTM_NEWQDISC, create, dev, handle, attributes, parent)
             if error:

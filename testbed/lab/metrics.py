@@ -9,6 +9,7 @@ import polars as pl
 
 from lab import ratios, truth
 from lab.algorithms import ALGORITHMS
+from lab.links import link_of
 from lab.points import START_SPREAD_S, Point, residual_mbps
 from lab.scenario import CLASSIFIED
 from lab.stats import jain_index
@@ -316,7 +317,8 @@ def _jain_by_hops(point: Point, flows: list[dict]) -> dict[str, float]:
 
 def drop_causes(links: dict[str, dict]) -> dict[str, str]:
     """Return why each hop drops: lab.links lets a hop have one cause only."""
-    return {hop: "congestion" if link["queue_pkts"] else "random" for hop, link in links.items()}
+    congested = {hop: link_of(values).drops_for_congestion for hop, values in links.items()}
+    return {hop: "congestion" if congested[hop] else "random" for hop in links}
 
 
 def _losses(point: Point, hops: pl.DataFrame) -> dict[str, int]:

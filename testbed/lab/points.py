@@ -16,11 +16,10 @@ from lab.algorithms import ALGORITHMS, STOCK_SCTP, sctp_variant
 from lab.errors import BadInput
 from lab.links import Link
 from lab.places import Drawn
-from lab.scenario import UNDER_TEST, AxisValue, Scenario
+from lab.scenario import ETHERNET_BYTES, UNDER_TEST, AxisValue, Scenario
 from lab.seeds import derived_seed
 from lab.trace import RATIO_EVENTS, VERDICT_EVENTS
 
-ETHERNET_BYTES = 14
 # transport -> of a full frame: the bytes that --mss counts, if not told; how many of them are
 # options (TCP's timestamps, on every segment); what netem's rate counts besides: Ethernet, IPv4,
 # and TCP, SCTP with its DATA chunk, or UDP with TFRC's header

@@ -27,7 +27,7 @@ from rich.progress import (
 from lab import build as builds
 from lab.backends.base import Backend
 from lab.cpus import claimed
-from lab.links import Link
+from lab.links import link_of
 from lab.metrics import summarize
 from lab.points import Point
 from lab.scenario import Scenario
@@ -202,9 +202,7 @@ def _meta(
         "algorithms": sorted({point.algorithm for point in points}),
         "seeds": sorted({point.seed for point in points}),
         "tc_commands_of_first_point": {
-            hop: Link(**{k: v for k, v in link.items() if k != "seed"}).tc_command(
-                hop, link["seed"]
-            )
+            hop: link_of(link).tc_command(hop, link["seed"])
             for hop, link in first.spec["links"].items()
         },
         "started": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),

@@ -16,7 +16,7 @@ from typing import Any
 from lab import places
 from lab.algorithms import ALGORITHMS, is_algorithm_name
 from lab.errors import BadInput, unknown
-from lab.links import AQMS, QUEUE_UNLIMITED_PKTS, Link
+from lab.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
 from lab.medium import RATES_MBPS, RTS_OFF_BYTES, Medium
 from lab.places import Drawn, RandomPlaces
 
@@ -27,6 +27,7 @@ SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
 WIRELESS = "wireless-chain"  # its hops are named after its nodes: hop1 is from node 1 to node 2
 KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None, WIRELESS: None}
 MAX_HOPS = 20
+ETHERNET_BYTES = 14
 SECOND = "second_"  # of the names of the hops between second homes, as lab.topologies has it
 # --set may add to them what the file does not name
 OPEN_SECTIONS = ("links", "modules", "medium", "sctp")
@@ -473,7 +474,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
         description=source.get("description", ""),
         topology=topology,
         medium=_medium(source.get("medium"), topology),
-        links=_links(source.get("links", {}), topology),
+        links=_sized(_links(source.get("links", {}), topology), topology),
         modules=_modules(source.get("modules", {})),
         sctp=_sctp(source.get("sctp", {})),
         flows=_flows(source["flows"]),
@@ -564,7 +565,39 @@ def _links(tables: dict, topology: Topology) -> dict[str, Link]:
             raise unknown(f"hop of the {topology.kind}", hop, topology.all_hops)
         link = links[hop] = _build(Link, table, f"links.{hop}")
         _check_link(f"links.{hop}", link)
+        if link.queue_bdp and link.queue_pkts:
+            raise BadInput(f"links.{hop}: give queue_pkts or queue_bdp, not both")
+        if 0 < link.bucket_bytes < GSO_FRAME_BYTES and topology.offloads:
+            raise BadInput(
+                f"links.{hop}: a policer of {link.bucket_bytes} bytes would drop every burst of"
+                " offloads: set topology.offloads = false"
+            )
+        if 0 < link.bucket_bytes < topology.mtu_bytes + ETHERNET_BYTES:
+            raise BadInput(f"links.{hop}: a policer of {link.bucket_bytes} bytes passes no frame")
     return links
+
+
+def _sized(links: dict[str, Link], topology: Topology) -> dict[str, Link]:
+    """Return LINKS with queue_bdp as queue_pkts, in full frames, one at least."""
+    frame_bytes = topology.mtu_bytes + ETHERNET_BYTES
+    sized = {}
+    for hop, link in links.items():
+        if link.queue_bdp:
+            bdp_bytes = link.rate_mbps * base_rtt_ms(links, topology, hop) * 125
+            pkts = max(round(link.queue_bdp * bdp_bytes / frame_bytes), 1)
+            link = replace(link, queue_pkts=pkts)
+            _check_link(f"links.{hop}", link)
+        sized[hop] = link
+    return sized
+
+
+def base_rtt_ms(links: dict[str, Link], topology: Topology, hop: str = "") -> float:
+    """Return the sum of the hops' delays on the way that HOP is of (nothing: the first homes'),
+    there and back."""
+    second = hop.removeprefix("reverse_").startswith(SECOND)
+    way = [SECOND + name if second else name for name in topology.hops]
+    both = [*way, *(f"reverse_{name}" for name in way)]
+    return sum(links[name].delay_ms for name in both if name in links)
 
 
 def _check_link(where: str, link: Link) -> None:
@@ -580,9 +613,12 @@ def _check_link(where: str, link: Link) -> None:
     if link.queue_pkts > QUEUE_UNLIMITED_PKTS:
         raise BadInput(f"{where}.queue_pkts = {link.queue_pkts}: at most {QUEUE_UNLIMITED_PKTS}")
     _check_loss_and_delay(where, link)
+    _check_policer(where, link)
+    if link.queue_bdp > 1000 or (link.queue_bdp and not link.rate_mbps):
+        raise BadInput(f"{where}.queue_bdp = {link.queue_bdp:g}: at most 1000, with rate_mbps")
     if link.aqm and link.aqm not in AQMS:
         raise unknown(f"{where}.aqm", link.aqm, AQMS)
-    if link.aqm and not link.queue_pkts:
+    if link.aqm and not (link.queue_pkts or link.queue_bdp):
         raise BadInput(f"{where}: aqm needs queue_pkts, the most it may hold")
     if link.queue_pkts and (link.loss_pct or not link.rate_mbps):
         raise BadInput(
@@ -593,6 +629,21 @@ def _check_link(where: str, link: Link) -> None:
         raise BadInput(
             f"{where}: queue_pkts and a delay on one hop, where packets in flight would count as"
             " queued; put the delay on the wireless hop"
+        )
+
+
+def _check_policer(where: str, link: Link) -> None:
+    if not (link.policer_burst_ms or link.policer_burst_bytes):
+        return
+    if link.policer_burst_ms and link.policer_burst_bytes:
+        raise BadInput(f"{where}: give policer_burst_ms or policer_burst_bytes, not both")
+    if not link.rate_mbps:
+        raise BadInput(f"{where}: a policer needs rate_mbps")
+    if link.bucket_bytes > 1 << 31:
+        raise BadInput(f"{where}: a policer's bucket is at most {1 << 31} bytes")
+    if replace(link, rate_mbps=0, policer_burst_ms=0, policer_burst_bytes=0) != Link():
+        raise BadInput(
+            f"{where}: a policer has no queue, loss or delay on its hop; put them on another"
         )
 
 
@@ -689,14 +740,15 @@ def _check_event(scenario: Scenario, event: Event) -> None:
         raise BadInput(f"{where}: it must lie within the run")
     if not event.changes:
         raise BadInput(f"{where}: give rate_mbps, loss_pct or both")
-    hops = [hop for hop, link in scenario.links.items() if not link.aqm]
+    fixed = (hop for hop, link in scenario.links.items() if link.aqm or link.bucket_bytes)
+    hops = [hop for hop in scenario.links if hop not in set(fixed)]
     if event.rate_mbps is not None:
         hops = [hop for hop in hops if scenario.links[hop].rate_mbps]
         hops = [hop for hop in hops if not scenario.links[hop].aggregate_ms]
         if not 0 < event.rate_mbps <= 100_000:
             raise BadInput(f"{where}: rate_mbps = {event.rate_mbps:g}: above 0, at most 100000")
     if event.link not in hops:
-        raise unknown(f"{where}: link with a rate_mbps and no aqm", event.link, hops)
+        raise unknown(f"{where}: link with a rate_mbps, no aqm and no policer", event.link, hops)
     _check_link(f"{where}: {event.link}", replace(scenario.links[event.link], **event.changes))
 
 
@@ -808,11 +860,24 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
         raise BadInput(f"flow {flow.name}: with topology.mtu_bytes it needs its mss_bytes")
     if scenario.medium or flow.is_udp:
         return
-    if not any(scenario.links.get(hop, Link()).rate_mbps for hop in way):
+    links = [scenario.links.get(hop, Link()) for hop in way]
+    back = [scenario.links.get(_opposite(hop), Link()) for hop in way]
+    if any(link.bucket_bytes for link in links) and not any(
+        link.delay_ms or (link.rate_mbps and not link.bucket_bytes) for link in (*links, *back)
+    ):
+        raise BadInput(
+            f"flow {flow.name}: besides a policer its way {', '.join(way)} needs a delay or a rate,"
+            " or it would lose without end in no time"
+        )
+    if not any(link.rate_mbps for link in links):
         raise BadInput(
             f"flow {flow.name}: none of the links {', '.join(way)} has rate_mbps: data would flow"
             " without end in no time"
         )
+
+
+def _opposite(hop: str) -> str:
+    return hop.removeprefix("reverse_") if hop.startswith("reverse_") else f"reverse_{hop}"
 
 
 def _check_run(run: Run) -> None:

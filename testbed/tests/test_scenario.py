@@ -66,6 +66,25 @@ def test_every_scenario_of_the_project_is_good():
         ({"links__bottleneck__loss_pct": 1}, "cause of a drop"),
         ({"links__bottleneck__aqm": "codle"}, "did you mean 'codel'"),
         ({"links__wireless__aqm": "codel"}, "needs queue_pkts"),
+        ({"links__bottleneck__queue_bdp": 1}, "not both"),
+        ({"links__wireless__queue_bdp": 1}, "with rate_mbps"),
+        ({"links__bottleneck__policer_burst_ms": 10}, "no queue, loss or delay"),
+        ({"links__bottleneck": {"policer_burst_ms": 10}}, "needs rate_mbps"),
+        ({"links__bottleneck": {"policer_burst_ms": 10, "rate_mbps": 2}}, "offloads = false"),
+        (
+            {
+                "links__bottleneck": {"policer_burst_ms": 1, "rate_mbps": 2},
+                "topology": {"offloads": False},
+            },
+            "passes no frame",
+        ),
+        (
+            {
+                "links__bottleneck": {"policer_burst_bytes": 100_000, "rate_mbps": 2},
+                "links__wireless": {},
+            },
+            "needs a delay or a rate",
+        ),
         ({"links__wireless__retry_pct": 5}, "needs retry_ms"),
         ({"links__wireless__jitter_ms": 5}, "change the order"),
         ({"links__wireless__burst_pkts": 0.5}, "1 at least"),
@@ -243,6 +262,20 @@ def test_a_choice_changes_flows_by_their_place():
 def expand(**changes):
     loaded = scenario.parse("test", source(**changes))
     return points.expand(loaded, loaded.run.algorithms, [1, 2], lambda names, *_: "-".join(names))
+
+
+def test_a_queue_may_be_a_share_of_the_path_s_bdp():
+    """2 Mb/s and 45 ms there, 55 ms back: 25000 bytes, 16.5 frames; the sweep resizes it."""
+    tree = source(
+        links__bottleneck={"rate_mbps": 2, "queue_bdp": 1.0},
+        links__reverse_wireless={"delay_ms": 55},
+    )
+    tree["axes"] = {"rtt": {"sets": "links.reverse_wireless.delay_ms", "values": [55, 355]}}
+    loaded = scenario.parse("t", tree)
+    assert loaded.links["bottleneck"].queue_pkts == round(25_000 / 1514) == 17
+    assert points.resolve(loaded, {"rtt": 355.0}).links["bottleneck"].queue_pkts == 66
+    tree["links"]["bottleneck"]["queue_bdp"] = 0.001
+    assert scenario.parse("t", tree).links["bottleneck"].queue_pkts == 1
 
 
 def test_points_are_paired_and_named_by_content():

@@ -453,9 +453,17 @@ static void take_qdisc_stats(struct hop_sample *sample, const struct rtattr *sta
 	sample->overlimits = queue.overlimits;
 }
 
+/* linux/pkt_sched.h has it from 6.17 on. */
+struct dualpi2_xstats {
+	uint32_t prob, delay_c, delay_l, packets_in_c, packets_in_l, maxq, ecn_mark;
+};
+
 /* What an AQM counts besides: the packets that it marked. */
 static uint32_t ce_marks(const char *kind, const struct rtattr *stats)
 {
+	struct dualpi2_xstats dualpi2 = { 0 };
+	struct tc_fq_pie_xstats fq_pie = { 0 };
+	struct tc_pie_xstats pie = { 0 };
 	struct tc_fq_codel_xstats fq_codel = { 0 };
 	struct tc_codel_xstats codel = { 0 };
 
@@ -463,6 +471,18 @@ static uint32_t ce_marks(const char *kind, const struct rtattr *stats)
 		copy_attribute(&fq_codel, sizeof(fq_codel), stats);
 		return fq_codel.type == TCA_FQ_CODEL_XSTATS_QDISC ?
 			       fq_codel.qdisc_stats.ecn_mark : 0;
+	}
+	if (!strcmp(kind, "pie")) {
+		copy_attribute(&pie, sizeof(pie), stats);
+		return pie.ecn_mark;
+	}
+	if (!strcmp(kind, "fq_pie")) {
+		copy_attribute(&fq_pie, sizeof(fq_pie), stats);
+		return fq_pie.ecn_mark;
+	}
+	if (!strcmp(kind, "dualpi2")) {
+		copy_attribute(&dualpi2, sizeof(dualpi2), stats);
+		return dualpi2.ecn_mark;
 	}
 	if (!strcmp(kind, "codel"))
 		copy_attribute(&codel, sizeof(codel), stats);

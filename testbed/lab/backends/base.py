@@ -28,7 +28,7 @@ from lab import lablink
 from lab.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, STOCK_SCTP
 from lab.cpus import claimed
 from lab.errors import BadInput, LabError, unknown
-from lab.links import AQMS
+from lab.links import AQM_MODULE, AQMS, POLICER_MODULES, link_of
 from lab.points import Point
 
 BATCH_MAX_POINTS = 100
@@ -238,7 +238,9 @@ class Backend(ABC):
 
     def modules(self) -> list[str]:
         """Return what to load: the network's, our algorithms and the peers not built in."""
-        queues = [lablink.MODULE, "sch_tbf", *(f"sch_{aqm}" for aqm in AQMS)]
+        aqms = (AQM_MODULE.format(aqm) for aqm in AQMS)
+        queues = [lablink.MODULE, "sch_tbf"]
+        queues += filter(self.build.kernel.has, [*POLICER_MODULES, *aqms])
         tcp = [a.module for a in ALGORITHMS.values() if a.module and a.transport == "tcp"]
         agents = [f"sch_{a.agent}" for a in ALGORITHMS.values() if a.agent]
         return [*self.guest_modules, *queues, *tcp, *agents]
@@ -258,6 +260,9 @@ class Backend(ABC):
         for module in self.unknown_modules(points):
             if not self.build.kernel.has(module):
                 raise self._no_algorithm(module.removeprefix(KERNEL_MODULE_PREFIX))
+        for complaint in sorted({self.link_complaint(point.spec["links"]) for point in points}):
+            if complaint:
+                raise BadInput(complaint)
         for variant in sorted({point.spec["sctp"] for point in points} - {""}):
             if complaint := self.sctp_complaint(variant):
                 raise BadInput(complaint)
@@ -270,6 +275,21 @@ class Backend(ABC):
         kernel = self.build.kernel
         names = {*ALGORITHMS, *kernel.algorithms()}
         return unknown(f"algorithm of Linux {kernel.release}", name, names)
+
+    def link_complaint(self, links: dict[str, dict]) -> str:
+        """Say what the kernel lacks for LINKS (of a point's spec); nothing if it has all."""
+        kernel = self.build.kernel
+        for values in links.values():
+            link = link_of(values)
+            wanted = [AQM_MODULE.format(link.aqm)] if link.aqm else []
+            wanted += POLICER_MODULES if link.bucket_bytes else []
+            for module in wanted:
+                if not kernel.has(module):
+                    return (
+                        f"kernel {kernel.release} has no {module}: take another (KERNEL_SRC=, or"
+                        " --backend vm --kernel 7)"
+                    )
+        return ""
 
     def sctp_complaint(self, variant: str) -> str:
         """Say why there is no such VARIANT of SCTP here; nothing if there is."""

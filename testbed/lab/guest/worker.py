@@ -27,7 +27,7 @@ from lab import topologies
 from lab.algorithms import ALGORITHMS, STOCK_SCTP
 from lab.guest.kernel_log import KernelLog
 from lab.lablink import change_lablink, set_lablink
-from lab.links import Link, change_link, set_link
+from lab.links import change_link, link_of, set_link
 from lab.medium import Medium
 
 OUT = Path(os.environ["LAB_OUT"])
@@ -203,13 +203,12 @@ class Lab:
 
     def set_links(self, links: dict, lablinks: dict) -> None:
         for hop, dev in self.devices.items():
-            values = dict(links.get(hop, {}))
-            seed = values.pop("seed", 0)
+            values = links.get(hop, {})
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
                 if hop in lablinks:
-                    set_lablink(dev, Link(**values), seed, {})
+                    set_lablink(dev, link_of(values), values.get("seed", 0), {})
                 else:
-                    set_link(dev, Link(**values), seed)
+                    set_link(dev, link_of(values), values.get("seed", 0))
 
     def run(self, point: dict, out: Path) -> None:
         """Run one point, leaving its raw figures in the folder OUT."""
@@ -290,12 +289,11 @@ class Lab:
         links = {hop: dict(link) for hop, link in point["links"].items()}
         for event in point["events"]:
             links[event["link"]] |= event["changes"]
-            values = {k: v for k, v in links[event["link"]].items() if k != "seed"}
             sleep_until_ns(round(start_s * 1e9) + round(event["at_s"] * 1e9))
             dev = self.devices[event["link"]]
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
                 change = change_lablink if event["link"] in point["lablinks"] else change_link
-                change(dev, Link(**values))
+                change(dev, link_of(links[event["link"]]))
 
     def start_medium(self, point: dict, start_s: float, out: Path) -> None:
         """Let the medium's time begin with the point's, so that every boot has the same one."""
@@ -353,8 +351,9 @@ class Lab:
         """Return where packets of FLOW come in that got past all queues on its way, as tfrc-recv
         takes it: at the router behind the last hop that has one."""
         first, last = flow["span"]
-        queues = [i for i in range(first, last + 1) if links[self.hops[i]].get("queue_pkts")]
-        lossy = [i for i in range(first, last + 1) if links[self.hops[i]].get("loss_pct")]
+        span = range(first, last + 1)
+        queues = [i for i in span if link_of(links[self.hops[i]]).drops_for_congestion]
+        lossy = [i for i in span if links[self.hops[i]].get("loss_pct")]
         if queues and lossy and min(lossy) < max(queues):
             raise ValueError(f"{flow['name']}: a hop that loses lies before one that queues")
         router = (max(queues) if queues else first) + 2  # the one a hop (from 0) leads to
@@ -397,7 +396,8 @@ class Lab:
             command += [option, f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
         may_lose = {event["link"] for event in point["events"] if "loss_pct" in event["changes"]}
         for hop, link in point["links"].items():
-            if not (link.get("queue_pkts") or link.get("loss_pct") or hop in may_lose):
+            queues = link_of(link).drops_for_congestion
+            if not (queues or link.get("loss_pct") or hop in may_lose):
                 continue  # it can neither delay nor drop: nothing to sample
             dev = self.devices[hop]
             pid = self.net[dev.split("-")[0]].pid
