@@ -28,6 +28,7 @@ RESULT_SOURCES = (
     "links.py",
     "lablink.py",
     "metrics.py",
+    "packets.py",
     "trace.py",
     "truth.py",
     "ratios.py",

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from lab import ratios, truth
+from lab import packets, ratios, trace, truth
 from lab.algorithms import ALGORITHMS
 from lab.links import link_of
-from lab.points import START_SPREAD_S, Point, residual_mbps
+from lab.points import START_SPREAD_S, Point, full_frame_bytes, residual_mbps
 from lab.scenario import CLASSIFIED
 from lab.stats import jain_index
 
@@ -56,6 +56,9 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         "srtt_ms_p50": _quantile(steady["srtt_ms"].cast(pl.Float64), 0.5),
         **_queue_delay(point, hops),
         **_losses(point, hops),
+        "timeouts_per_flow": _timeouts_per_flow(forward),
+        **_standing_queue(point, hops),
+        **_packets(point, raw, ends, flows, udp),
         "queue_drop_pct": _queue_drop_pct(flows),
         "goodput_variation": _variation(point, steady),
         **_medium(point, raw, forward, steady),
@@ -131,7 +134,8 @@ def _tfrc(raw: Path, i: int, spec: dict, end: dict) -> dict[str, Any]:
 
 
 def _queue_drop_pct(flows: list[dict]) -> float | None:
-    """Return the share of the packets of TFRC flows under test that queues dropped."""
+    """Return the share of the packets of flows under test that queues dropped: of TFRC's, which
+    count them, and, where each packet is recorded, of all."""
     mine = [flow for flow in flows if flow["under_test"] and "queue_drops" in flow]
     sent = sum(flow["sent_pkts"] for flow in mine)
     return 100 * sum(flow["queue_drops"] for flow in mine) / sent if sent else None
@@ -170,6 +174,9 @@ def _udp(raw: Path, i: int, spec: dict) -> dict[str, Any]:
         "rate_mbps": spec["rate_mbps"],
         "sent_pkts": sent["segs_out"],
         "received_pkts": received["datagrams_received"],
+        "lost_pct": 100 * (1 - received["datagrams_received"] / sent["segs_out"])
+        if sent["segs_out"]
+        else None,
     }
 
 
@@ -247,6 +254,76 @@ def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
         "queue_delay_ms_p50": _quantile(total, 0.5),
         "queue_delay_ms_p95": _quantile(total, 0.95),
     }
+
+
+def _timeouts_per_flow(flows: list[dict]) -> float | None:
+    """Return the mean number of a flow under test; null where the kernel does not count them."""
+    tested = [flow for flow in flows if flow["under_test"]]
+    total = _timeouts(tested)
+    return None if total is None else total / len(tested)
+
+
+def _standing_queue(point: Point, hops: pl.DataFrame) -> dict[str, float | None]:
+    """Quantiles over time of the standing queue: the smallest backlog of all forward queues in
+    each STANDING_S after the warm-up, as sampled; also for each flow that takes the whole way."""
+    queues = [h for h in point.spec["topology"]["hops"] if point.spec["links"][h]["queue_pkts"]]
+    steady = (pl.col("time_s") > point.warmup_s) & pl.col("hop").is_in(queues)
+    backlog = hops.filter(steady).group_by("time_s").agg(pl.col("backlog_pkts").sum())
+    second = ((pl.col("time_s") - point.warmup_s - 1e-6) // packets.STANDING_S).alias("second")
+    smallest = backlog.group_by(second).agg(pl.col("backlog_pkts").min())["backlog_pkts"]
+    if not len(smallest):
+        names = ("standing_queue_pkts_p50", "standing_queue_pkts_p95")
+        return dict.fromkeys((*names, "standing_queue_flow_pkts_p50"))
+    p50 = _quantile(smallest.cast(pl.Float64), 0.5)
+    flows = sum(not flow["cross"] for flow in point.spec["flows"])
+    return {
+        "standing_queue_pkts_p50": p50,
+        "standing_queue_pkts_p95": _quantile(smallest.cast(pl.Float64), 0.95),
+        "standing_queue_flow_pkts_p50": p50 / flows,
+    }
+
+
+def _packets(
+    point: Point, raw: Path, ends: list[dict], flows: list[dict], udp: list[dict]
+) -> dict[str, Any]:
+    """Return the figures of lab.packets, and give those of each flow to FLOWS and UDP."""
+    spec = point.spec
+    if not spec["packets"]:
+        return {}
+    datagrams = [json.loads((raw / f"udp-{i}.json").read_text()) for i in range(len(udp))]
+    specs, results = [*spec["flows"], *spec["udp"]], [*flows, *udp]
+    ports = {
+        end["source_port"]: i for i, end in enumerate([*ends, *datagrams]) if not specs[i]["cross"]
+    }
+    start_ns = trace.start_ns(spec, ends)
+    seen = packets.read(spec, raw, ports)
+    parts = []
+    for i in ports.values():
+        frame_bytes = (specs[i]["mss_bytes"] or UDP_PAYLOAD_BYTES) + UDP_HEADER_BYTES
+        if "transport" in specs[i]:
+            frame_bytes = full_frame_bytes(specs[i]["transport"], specs[i]["mss_bytes"])[1]
+        own_ns = packets.own_frame_ns(spec, frame_bytes, start_ns)
+        self_ns = pl.max_horizontal(pl.col("waited_ns") - own_ns, 0.0)
+        mine = seen.filter(pl.col("flow") == i).with_columns(self_ns=self_ns)
+        results[i] |= packets.of_flow(mine, spec["tap_every"]) | _counted(results[i])
+        parts.append(mine)
+    forward = pl.concat(parts)
+    tested = [i for i, of in enumerate(spec["flows"]) if of["under_test"]]
+    return packets.of_point(
+        forward.filter(pl.col("flow").is_in(tested)),
+        forward,
+        {i: start_ns + round(specs[i]["start_s"] * 1e9) for i in ports.values()},
+        packets.start_s(spec),
+        start_ns + round(point.warmup_s * 1e9),
+        sum(flows[i]["bytes_steady"] for i in tested)
+        * 8e-6
+        / (spec["duration_s"] - point.warmup_s),
+    )
+
+
+def _counted(flow: dict) -> dict:
+    """Return what the ends of a flow counted themselves, which is exact also where taps sample."""
+    return {key: flow[key] for key in ("sent_pkts", "queue_drops", "lost_pct") if key in flow}
 
 
 def _rtt(samples: pl.DataFrame) -> dict[str, float | None]:
@@ -334,7 +411,7 @@ def _losses(point: Point, hops: pl.DataFrame) -> dict[str, int]:
 
 def _classified(point: Point, raw: Path, ends: list[dict]) -> dict[str, int | float | None]:
     """Return the confusion matrix of the algorithm under test, null if it does not classify."""
-    if not point.spec["taps"]:
+    if not point.has_verdicts:
         return {}
     rows = truth.judge_point(point.spec, raw, ends, drop_causes(point.spec["links"]))
     rows.write_csv(raw / "verdicts.csv")

@@ -28,6 +28,8 @@ FRAMES = {
     "sctp": (1440, 0, 14 + 20 + 12 + 16),
     "tfrc": (1400, 0, 14 + 20 + 8 + 52),
 }
+TAP_PKTS, TAP_EVERY_MAX_BITS = 400_000, 8  # what run.packets may cost a point
+UNKNOWN_MBPS = 100.0
 START_SPREAD_S = 0.1  # flows start this much later at most, as the seed says
 
 
@@ -54,6 +56,10 @@ class Point:
     @property
     def topology_key(self) -> str:
         return json.dumps([self.spec["topology"], self.spec["sctp"]], sort_keys=True)
+
+    @property
+    def has_verdicts(self) -> bool:
+        return not set(VERDICT_EVENTS).isdisjoint(self.spec["traces"])
 
     def labels(self) -> dict[str, Any]:
         """Return what a result says of its point besides what was measured."""
@@ -204,7 +210,9 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
             name: at.modules[name]
             for name in sorted({flow["algorithm"] for flow in flows} & at.modules.keys())
         },
-        "taps": list(at.topology.forward_hops) if at.run.truth else [],
+        "packets": at.run.packets,
+        "taps": list(at.topology.forward_hops) if at.run.truth or at.run.packets else [],
+        "tap_every": _tap_every(at) if at.run.packets and not at.run.truth else 1,
         "traces": [name for name, on in traced.items() if on],
         "duration_s": at.run.duration_s,
         "sample_ms": at.run.sample_ms,
@@ -215,6 +223,19 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
 def _lablinks(at: Scenario) -> dict[str, dict]:
     """Return the hops whose packets get their time when they leave: where the rate changes."""
     return {event.link: {} for event in at.events if event.rate_mbps is not None}
+
+
+def _tap_every(at: Scenario) -> int:
+    """Return which share of the packets taps see: one in so many, a power of two, that they are
+    TAP_PKTS or so at most."""
+    rates = [
+        max([at.links[hop].rate_mbps, *(event.rate_mbps or 0.0 for event in at.events)])
+        for hop in at.topology.hops
+        if hop in at.links and at.links[hop].rate_mbps
+    ]
+    frame_bits = 8 * (at.topology.mtu_bytes + ETHERNET_BYTES)
+    pkts = min(rates, default=UNKNOWN_MBPS) * 1e6 * at.run.duration_s / frame_bits
+    return 1 << min(max(math.ceil(math.log2(pkts / TAP_PKTS)), 0), TAP_EVERY_MAX_BITS)
 
 
 def _short_seed(seed: int) -> int:

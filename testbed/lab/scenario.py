@@ -54,6 +54,20 @@ CLASSIFIED = (
 )
 # What run.jitter_ratio adds: what its samples are like.
 JITTER_RATIOS = ("jr_zero_pct", "jr_below_pct", "sjr_below_pct", "jr_w_p50", "sjr_w_p50")
+# What run.packets adds: how long packets were under way, and how many queues dropped.
+PACKET_FIGURES = (
+    "owd_ms_p50",
+    "owd_ms_p95",
+    "owd_ms_p99",
+    "self_delay_ms_p50",
+    "self_delay_ms_p95",
+    "self_delay_ms_p99",
+    "standing_queue_ms_p50",
+    "standing_queue_ms_p95",
+    "queue_drop_start_pct",
+    "queue_drop_steady_pct",
+    "power_mbps_per_s",
+)
 # What a claim may hold a metric against besides another algorithm.
 LIMITS = ("bound", "residual")
 # What a wireless medium adds.
@@ -88,6 +102,11 @@ METRICS = (
     "ce_marks",
     "queue_drop_pct",
     "goodput_variation",
+    "timeouts_per_flow",
+    "standing_queue_pkts_p50",
+    "standing_queue_pkts_p95",
+    "standing_queue_flow_pkts_p50",
+    *PACKET_FIGURES,
     *CLASSIFIED,
     *JITTER_RATIOS,
     *MEDIUM_FIGURES,
@@ -220,6 +239,7 @@ class Run:
     seeds: int = 10
     sample_ms: int = 200
     keep_samples: str = "first-seed"  # or all, none
+    packets: bool = False  # record when each packet enters and leaves hops: delays and drops
     jitter_ratio: bool = False  # record every sample of it
     truth: bool = False  # hold what algorithms say about losses against what dropped the packets
 
@@ -819,6 +839,7 @@ def _check(scenario: Scenario) -> None:
     _check_run(scenario.run)
     if scenario.medium and scenario.run.truth:
         raise BadInput(f"run.truth: not on a {WIRELESS}, where no hop has one cause of drops")
+    _check_packets(scenario)
     for event in scenario.events:
         _check_event(scenario, event)
     for flow in scenario.flows:
@@ -836,10 +857,24 @@ def _check(scenario: Scenario) -> None:
         _check_claim(claim, axes, scenario.flows, {*ALGORITHMS, *scenario.run.algorithms})
         if claim.metric in CLASSIFIED and not scenario.run.truth:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.truth = true")
+        if claim.metric in PACKET_FIGURES and not scenario.run.packets:
+            raise BadInput(f"claim {claim.id}: {claim.metric} needs run.packets = true")
         if claim.metric in JITTER_RATIOS and not scenario.run.jitter_ratio:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.jitter_ratio = true")
         if claim.metric in MEDIUM_FIGURES and not scenario.medium:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs a {WIRELESS}")
+
+
+def _check_packets(scenario: Scenario) -> None:
+    if not scenario.run.packets:
+        return
+    if scenario.medium:
+        raise BadInput(f"run.packets: not on a {WIRELESS}, whose nodes count for themselves")
+    if scenario.topology.offloads and any(link.aqm for link in scenario.links.values()):
+        raise BadInput(
+            "run.packets with an aqm needs topology.offloads = false, or bursts that come in would"
+            " leave as single packets"
+        )
 
 
 def _check_way(scenario: Scenario, flow: Flow) -> None:

@@ -68,7 +68,7 @@ class Store:
 
     def add(self, point: Point, result: dict[str, Any], raw: Path, keep_samples: bool) -> None:
         """Keep the result of POINT; its samples first, so that a result is never without them."""
-        kept = [*(SAMPLES if keep_samples else ()), *([VERDICTS] if point.spec["taps"] else ())]
+        kept = [*(SAMPLES if keep_samples else ()), *([VERDICTS] if point.has_verdicts else ())]
         kept += [RATIOS] if keep_samples and "tcp_jitter_ratio" in point.spec["traces"] else []
         for name in kept:
             write_atomically(self._sample_file(point, name), (raw / name).read_text())

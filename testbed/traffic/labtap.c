@@ -38,6 +38,8 @@
 #define SNAP_BYTES 128u /* IP and TCP headers with all their options; chunks before DATA */
 #define OUTPUT_BYTES (256u << 10)
 #define SCTP_HEADER_BYTES 12u
+#define EVERY_MAX 256
+#define ID_SCATTER 40503u /* odd, near 2^16 / 1.618: neighbours fall far apart */
 #define SCTP_DATA 0 /* chunk type, RFC 9260 section 3.2 */
 
 static const char usage[] =
@@ -49,6 +51,8 @@ static const char usage[] =
 	"\n"
 	"  --dev DEV      the device whose queue is watched\n"
 	"  --out FILE     where the records go; - is standard output\n"
+	"  --every N      only one packet in N, 1 to 256, a power of two: which ones their\n"
+	"                 identification says, so taps on a way see the same (default: 1)\n"
 	"  --ready-fd N   write \"ready\\n\" to this open descriptor once it watches\n"
 	"\n"
 	"A record has 24 bytes, numbers in the machine's order: time (u64, ns of\n"
@@ -77,14 +81,16 @@ struct tap {
 	char *ring;
 	unsigned int next_block;
 	int64_t real_minus_mono_ns;
+	uint32_t every;
 	FILE *out;
 };
 
-enum option_code { OPT_DEV = 1, OPT_OUT, OPT_READY_FD, OPT_HELP };
+enum option_code { OPT_DEV = 1, OPT_OUT, OPT_EVERY, OPT_READY_FD, OPT_HELP };
 
 static const struct option long_options[] = {
 	{ "dev", required_argument, NULL, OPT_DEV },
 	{ "out", required_argument, NULL, OPT_OUT },
+	{ "every", required_argument, NULL, OPT_EVERY },
 	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ 0 },
@@ -93,12 +99,13 @@ static const struct option long_options[] = {
 struct settings {
 	const char *device;
 	const char *path;
+	uint32_t every;
 	int ready_fd;
 };
 
 static struct settings parse_options(int argc, char **argv)
 {
-	struct settings settings = { .ready_fd = -1 };
+	struct settings settings = { .every = 1, .ready_fd = -1 };
 	int code;
 
 	opterr = 0;
@@ -107,6 +114,8 @@ static struct settings parse_options(int argc, char **argv)
 			settings.device = optarg;
 		else if (code == OPT_OUT)
 			settings.path = optarg;
+		else if (code == OPT_EVERY)
+			settings.every = (uint32_t)option_number("--every", optarg, 1, EVERY_MAX);
 		else if (code == OPT_READY_FD)
 			settings.ready_fd = (int)option_number("--ready-fd", optarg, 0, INT32_MAX);
 		else if (code != OPT_HELP)
@@ -118,6 +127,8 @@ static struct settings parse_options(int argc, char **argv)
 	}
 	if (optind < argc)
 		bad_options("unexpected argument '%s'; see --help", argv[optind]);
+	if (settings.every & (settings.every - 1))
+		bad_options("--every %u is no power of two", settings.every);
 	if (!settings.device || !settings.path)
 		bad_options("--dev and --out are needed; see --help");
 	return settings;
@@ -138,7 +149,8 @@ static int listen_to_nothing(const struct tap *tap)
 }
 
 /*
- * IPv4 TCP, UDP or SCTP, first fragments, with (device is ours) == (packet leaves).
+ * IPv4 TCP, UDP or SCTP, first fragments, with (device is ours) == (packet leaves),
+ * and of those the ones whose scattered identification is below 2^16 / every.
  * Offsets count from the IP header, which SOCK_DGRAM packets begin with.
  */
 static int listen_to_device(const struct tap *tap)
@@ -146,13 +158,17 @@ static int listen_to_device(const struct tap *tap)
 	const uint32_t ours = (uint32_t)tap->ifindex;
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PROTOCOL)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 12),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 16),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, offsetof(struct iphdr, protocol)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 2, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_SCTP, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 8),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 12),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct iphdr, frag_off)),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, IP_OFFMASK, 6, 0),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, IP_OFFMASK, 10, 0),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct iphdr, id)),
+		BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, ID_SCATTER),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffff),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x10000 / tap->every, 6, 0),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
 		BPF_STMT(BPF_MISC | BPF_TAX, 0),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
@@ -355,7 +371,7 @@ static bool watch(struct tap *tap)
 int main(int argc, char **argv)
 {
 	const struct settings settings = parse_options(argc, argv);
-	struct tap tap = { .fd = -1 };
+	struct tap tap = { .fd = -1, .every = settings.every };
 	bool done;
 
 	tap.out = open_output(settings.path);

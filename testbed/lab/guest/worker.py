@@ -43,6 +43,7 @@ TIMER_ABSTIME = 1
 
 SINK_PORT = 5001
 SOURCE_PORT = 20000
+UDP_SOURCE_PORT = 30000
 TFRC_PORT = 5100  # each flow has a receiver, and so a port, of its own
 # A multiple of 4096 jiffies at 250 Hz: timers up to 262 s are rounded by the kernel's wheel
 # to multiples of at most 4096 jiffies, and so in the same way for every point.
@@ -233,7 +234,7 @@ class Lab:
             if flow["transport"] == "tfrc"
         ]
         sinks += [self.start_udp_sink(i, flow, out) for i, flow in enumerate(point["udp"])]
-        taps = [self.start_tap(hop, out) for hop in point["taps"]]
+        taps = [self.start_tap(hop, point["tap_every"], out) for hop in point["taps"]]
         trace = Trace(point["traces"]) if point["traces"] else None
         others = [
             self.start_probe(point, start_s, out),
@@ -365,10 +366,11 @@ class Lab:
                    "--json", str(out / f"udp-sink-{index}.json")]  # fmt: skip
         return self._start_and_wait(self.node_of(receiver(flow)), command, SINK_PRIORITY)
 
-    def start_tap(self, hop: str, out: Path):
-        """Record what enters a hop and what leaves it; see lab.truth."""
+    def start_tap(self, hop: str, every: int, out: Path):
+        """Record what enters a hop and what leaves it, one packet in EVERY; see lab.truth."""
         dev = self.devices[hop]
-        command = [str(BIN / "labtap"), "--dev", dev, "--out", str(out / f"tap-{hop}")]
+        command = [str(BIN / "labtap"), "--dev", dev, "--every", str(every),
+                   "--out", str(out / f"tap-{hop}")]  # fmt: skip
         return self._start_and_wait(self.net[dev.split("-")[0]], command, TAP_PRIORITY)
 
     def _start_and_wait(self, node, command: list[str], priority: int):
@@ -437,7 +439,8 @@ class Lab:
         return self._start_sender(flow, start_s, out / f"flow-{index}.json", options)
 
     def start_udp(self, index: int, flow: dict, start_s: float, out: Path):
-        options = ["--transport", "udp", "--rate-mbps", f"{flow['rate_mbps']:.9f}"]
+        options = ["--transport", "udp", "--rate-mbps", f"{flow['rate_mbps']:.9f}",
+                   "--source-port", str(UDP_SOURCE_PORT + index)]  # fmt: skip
         if flow["on_s"]:
             options += ["--on-s", f"{flow['on_s']:.9f}", "--off-s", f"{flow['off_s']:.9f}",
                         "--seed", str(flow["seed"])]  # fmt: skip

@@ -49,13 +49,15 @@ class TapTest(unittest.TestCase):
         done = run(*self.ends[name].enter, "ip", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def tap(self, name: str, device: str, command: list[str]) -> list[dict[str, int]]:
+    def tap(
+        self, name: str, device: str, command: list[str], *options: str
+    ) -> list[dict[str, int]]:
         """Run COMMAND in namespace NAME; return what labtap saw at DEVICE of the router."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tap"
             process = subprocess.Popen(
                 [*self.ends["r"].enter, str(BIN / "labtap"), "--dev", device, "--out", str(path),
-                 "--ready-fd", "1"],
+                 "--ready-fd", "1", *options],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
             assert process.stdout is not None
@@ -106,6 +108,14 @@ class TapTest(unittest.TestCase):
         ends = [(seq - first_seq) % 2**32 + payload for _, seq, payload in data]
         self.assertEqual(max(ends), size_bytes)
 
+    def test_one_packet_in_so_many(self) -> None:
+        """Both sides see the same, of 2000 about a quarter."""
+        code = DATAGRAMS.format(datagrams="[(20, '10.0.2.2')] * 2000")
+        seen = self.tap("a", "to-b", ["python3", "-c", code], "--every", "4")
+        entered, left = ([r["ip_id"] for r in seen if r["leaves"] == side] for side in (0, 1))
+        self.assertEqual(entered, left)
+        self.assertLess(abs(len(entered) - 500), 100)
+
     def test_more_than_the_ring_holds_at_once(self) -> None:
         """The blocks are used again: 60000 records are more than nine of them, of four."""
         code = DATAGRAMS.format(datagrams="[(20, '10.0.2.2')] * 30000")
@@ -121,6 +131,8 @@ class TapErrorTest(unittest.TestCase):
             (("--dev", "lo"), "--dev and --out"),
             (("--dev", "lo", "--out", "-", "x"), "unexpected argument"),
             (("--nonsense",), "--nonsense"),
+            (("--dev", "lo", "--out", "-", "--every", "3"), "power of two"),
+            (("--dev", "lo", "--out", "-", "--every", "512"), "--every"),
         ):
             with self.subTest(options=options):
                 done = run(BIN / "labtap", *options)
