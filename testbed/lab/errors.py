@@ -14,8 +14,10 @@ class LabError(Exception):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> BadInput:
-    """Say that NAME is not one of KNOWN, and which one was probably meant."""
+    """Say that NAME is not one of KNOWN, and which one was probably meant: one that it is the
+    beginning of, or else the closest."""
     choices = sorted(known)
-    close = difflib.get_close_matches(name, choices, n=1)
+    longer = [choice for choice in choices if name and choice.startswith(name)]
+    close = sorted(longer, key=len)[:1] or difflib.get_close_matches(name, choices, n=1)
     hint = f"did you mean '{close[0]}'? " if close else ""
     return BadInput(f"unknown {kind} '{name}': {hint}there are {', '.join(choices) or 'none'}")

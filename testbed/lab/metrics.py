@@ -114,6 +114,7 @@ def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[st
         "goodput_whole_mbps": end["bytes_acked"] * 8e-6 / (stop_s - spec["start_s"]),
         "retransmits": end["retransmits"],
         "timeouts": end["timeouts"],
+        "limited": bool(spec["bytes"]),
         "completion_s": end["completion_time_s"],
         "min_rtt_ms": None if end["min_rtt_us"] is None else end["min_rtt_us"] / 1000,
     }

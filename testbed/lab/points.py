@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from lab import harm
 from lab import scenario as scenarios
 from lab.algorithms import ALGORITHMS, STOCK_SCTP, sctp_variant
 from lab.errors import BadInput
@@ -86,7 +87,8 @@ def expand(
     seeds: list[int],
     build_key: Callable[[set[str], bool, bool], str],
 ) -> list[Point]:
-    """Return every point of SCENARIO in a fixed order: axes, then algorithm, then seed.
+    """Return every point of SCENARIO in a fixed order: axes, then algorithm, then seed. With
+    run.harm each place has its rivals' own algorithms besides.
 
     BUILD_KEY names what a point with a set of algorithms is made of, whether it is wireless, and
     whether it has lablinks.
@@ -97,7 +99,8 @@ def expand(
         drawn = {}
         for axis in scenario.axes:
             drawn |= axis.drawn(axes[axis.name])
-        for algorithm in algorithms:
+        added = harm.algorithms(_spec(at, algorithms[0], 0)["flows"]) if at.run.harm else []
+        for algorithm in dict.fromkeys((*algorithms, *added)):
             for seed in seeds:
                 spec = _spec(at, algorithm, seed)
                 points.append(

@@ -25,6 +25,7 @@ from rich.progress import (
 )
 
 from lab import build as builds
+from lab import harm
 from lab.backends.base import Backend
 from lab.cpus import claimed
 from lab.links import link_of
@@ -60,7 +61,7 @@ def run(
         if todo:
             _run_all(todo, backend, store, jobs, keep, sweep)
     finally:
-        sweep.results = store.assemble(points)
+        sweep.results = store.assemble(points, harm.add if scenario.run.harm else None)
         store.write_json("meta.json", _meta(scenario, points, backend, started, sweep, time.time()))
     return sweep
 

@@ -68,6 +68,15 @@ PACKET_FIGURES = (
     "queue_drop_steady_pct",
     "power_mbps_per_s",
 )
+# What run.harm adds; lab.harm has them.
+HARM_FIGURES = (
+    "harm_goodput",
+    "harm_goodput_worst",
+    "harm_delay",
+    "harm_loss",
+    "harm_timeouts",
+    "harm_completion",
+)
 # What a claim may hold a metric against besides another algorithm.
 LIMITS = ("bound", "residual")
 # What a wireless medium adds.
@@ -107,6 +116,7 @@ METRICS = (
     "standing_queue_pkts_p95",
     "standing_queue_flow_pkts_p50",
     *PACKET_FIGURES,
+    *HARM_FIGURES,
     *CLASSIFIED,
     *JITTER_RATIOS,
     *MEDIUM_FIGURES,
@@ -240,6 +250,7 @@ class Run:
     sample_ms: int = 200
     keep_samples: str = "first-seed"  # or all, none
     packets: bool = False  # record when each packet enters and leaves hops: delays and drops
+    harm: bool = False  # hold rivals against points in which they are among their own kind
     jitter_ratio: bool = False  # record every sample of it
     truth: bool = False  # hold what algorithms say about losses against what dropped the packets
 
@@ -840,6 +851,7 @@ def _check(scenario: Scenario) -> None:
     if scenario.medium and scenario.run.truth:
         raise BadInput(f"run.truth: not on a {WIRELESS}, where no hop has one cause of drops")
     _check_packets(scenario)
+    _check_harm(scenario)
     for event in scenario.events:
         _check_event(scenario, event)
     for flow in scenario.flows:
@@ -859,6 +871,8 @@ def _check(scenario: Scenario) -> None:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.truth = true")
         if claim.metric in PACKET_FIGURES and not scenario.run.packets:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.packets = true")
+        if claim.metric in HARM_FIGURES and not scenario.run.harm:
+            raise BadInput(f"claim {claim.id}: {claim.metric} needs run.harm = true")
         if claim.metric in JITTER_RATIOS and not scenario.run.jitter_ratio:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.jitter_ratio = true")
         if claim.metric in MEDIUM_FIGURES and not scenario.medium:
@@ -874,6 +888,19 @@ def _check_packets(scenario: Scenario) -> None:
         raise BadInput(
             "run.packets with an aqm needs topology.offloads = false, or bursts that come in would"
             " leave as single packets"
+        )
+
+
+def _check_harm(scenario: Scenario) -> None:
+    rivals = (
+        flow
+        for flow in scenario.flows
+        if not (flow.under_test or flow.is_udp or flow.is_cross(scenario.topology))
+    )
+    if scenario.run.harm and not any(rivals):
+        raise BadInput(
+            "run.harm: there is nobody who could be harmed: it needs a flow with an algorithm of"
+            " its own that takes the whole way"
         )
 
 

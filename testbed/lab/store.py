@@ -5,6 +5,7 @@ which point ended first."""
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,15 +80,20 @@ class Store:
         write_atomically(path, f"{point.describe()}\n{error}\n\n{log}")
         return path
 
-    def assemble(self, points: list[Point]) -> list[dict[str, Any]]:
+    def assemble(
+        self, points: list[Point], derive: Callable[[list[dict[str, Any]]], None] | None = None
+    ) -> list[dict[str, Any]]:
         """Write results.jsonl of those POINTS that are finished and return them in order.
 
         What a result is called (its axes' names, say) is the scenario's of today, not of the day
-        it was measured: only what was measured is a function of the point's content.
+        it was measured: only what was measured is a function of the point's content. DERIVE adds
+        what follows from several results.
         """
         results = []
         for point in filter(self.has, points):
             results.append(json.loads(self._point_file(point).read_text()) | point.labels())
+        if derive:
+            derive(results)
         lines = [json.dumps(result, sort_keys=True) + "\n" for result in results]
         write_atomically(self.folder / "results.jsonl", "".join(lines))
         return results
