@@ -164,10 +164,11 @@ struct tfrc_receiver_info {
 	uint64_t payload_received; /* bytes */
 	uint64_t packets_lost_congestion;
 	uint64_t packets_lost_random;
-	uint64_t judged[2][2]; /* lost packets, [was random][said random], if
-				  that is known */
-	uint64_t packets_late; /* duplicates, and those that came after they
-				  were called lost */
+	uint64_t judged[2][2];	/* lost packets, [was random][said random], if
+				   that is known */
+	uint64_t packets_late;	/* came after they had been given up as lost;
+				   they  are among the received, too */
+	uint64_t packets_stale; /* duplicates, and what came far too late */
 	uint64_t packets_refused;
 	uint64_t congested_rtts; /* UDDJ: intervals with the flag */
 	tfrc_time queue_ns;	 /* UDDJ: q of the newest packet */
@@ -184,10 +185,17 @@ TFRC_API struct tfrc_receiver *
 tfrc_receiver_new(const struct tfrc_receiver_config *config);
 TFRC_API void tfrc_receiver_free(struct tfrc_receiver *receiver);
 
+/* What tfrc_receiver_data() returns when it takes a packet. */
+enum tfrc_taken {
+	TFRC_TAKEN = 0,
+	TFRC_FEEDBACK_DUE = 1, /* feedback is to be sent now */
+	TFRC_LATE = 2, /* it had been given up as lost: DATA is as good as any,
+			  but nothing else comes of it */
+};
+
 /*
- * A datagram came at ARRIVAL (the kernel's time stamp; at most NOW). Returns 1
- * if feedback is to be sent now, 0 if not, or a tfrc_error. DATA may be NULL. A
- * duplicate is TFRC_E_STALE.
+ * A datagram came at ARRIVAL (the kernel's time stamp; at most NOW). Returns a
+ * tfrc_taken or a tfrc_error. DATA may be NULL. A duplicate is TFRC_E_STALE.
  */
 TFRC_API int tfrc_receiver_data(struct tfrc_receiver *receiver, tfrc_time now,
 				tfrc_time arrival, const void *packet,

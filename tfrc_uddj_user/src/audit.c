@@ -18,9 +18,12 @@
  */
 #define RUN_COUNTED 4
 
-int audit_init(struct audit *a, const uint8_t *key, bool small)
+int audit_init(struct audit *a, const uint8_t *key, bool small,
+	       bool may_be_random)
 {
-	*a = (struct audit){.key = key, .capacity = CAPACITY_FIRST};
+	*a = (struct audit){.key = key,
+			    .capacity = CAPACITY_FIRST,
+			    .may_be_random = may_be_random};
 	a->history.small = small;
 	a->all.small = small;
 	a->records = calloc(a->capacity, sizeof(a->records[0]));
@@ -58,9 +61,11 @@ static int grow(struct audit *a)
 	return 0;
 }
 
-int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited)
+int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited,
+	       tfrc_time rtt)
 {
-	struct audit_record before = {0};
+	struct audit_record before = {.sent = now};
+	tfrc_time gap;
 
 	/* one below the edge stays, for differences */
 	if (a->next_seq - a->edge + 2 > a->capacity &&
@@ -68,8 +73,10 @@ int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited)
 		return TFRC_E_NOMEM;
 	if (a->next_seq)
 		before = *record(a, a->next_seq - 1);
+	gap = now - before.sent;
 	*record(a, a->next_seq) = (struct audit_record){
 		.sent = now,
+		.busy_end = before.busy_end + (rtt && gap > rtt ? rtt : gap),
 		.bytes_end = before.bytes_end + bytes,
 		.limited_end = before.limited_end + limited,
 	};
@@ -133,19 +140,67 @@ int audit_check(const struct audit *a, const struct wire_feedback *fb)
 		return TFRC_E_FORGED;
 	if (fb->edge < a->edge || (a->echoed && fb->echo_seq < a->echo_seq))
 		return TFRC_E_STALE;
+	/* nothing new, under whatever number */
+	if (a->echoed && fb->edge == a->edge && fb->echo_seq == a->echo_seq)
+		return TFRC_E_STALE;
 	if (fb->echo_nonce != nonce_of(a->key, fb->echo_seq) ||
 	    fb->nonce_sum != expected_sum(a, fb))
 		return TFRC_E_FORGED;
 	return 0;
 }
 
-bool audit_data_limited(const struct audit *a, const struct wire_feedback *fb)
+void audit_first_interval(struct audit *a, double packets)
 {
+	if (!a->history.events)
+		a->history.first = packets;
+	if (!a->all.events)
+		a->all.first = packets;
+}
+
+tfrc_time audit_lag(const struct audit *a, const struct wire_feedback *fb)
+{
+	if (fb->edge > fb->echo_seq || fb->edge < oldest(a))
+		return 0;
+	return record(a, fb->echo_seq)->sent - record(a, fb->edge)->sent;
+}
+
+tfrc_time audit_gap_after(const struct audit *a, uint64_t seq)
+{
+	if (seq + 1 >= a->next_seq)
+		return TFRC_NEVER;
+	return record(a, seq + 1)->sent - record(a, seq)->sent;
+}
+
+/* The first packet from FIRST on that was sent after TIME, at most END. */
+static uint64_t sent_after(const struct audit *a, tfrc_time time,
+			   uint64_t first, uint64_t end)
+{
+	while (first < end) {
+		uint64_t middle = first + (end - first) / 2;
+
+		if (record(a, middle)->sent > time)
+			end = middle;
+		else
+			first = middle + 1;
+	}
+	return end;
+}
+
+bool audit_data_limited(const struct audit *a, const struct wire_feedback *fb,
+			tfrc_time rtt)
+{
+	uint64_t end = fb->echo_seq + 1,
+		 first = a->echoed ? a->echo_seq + 1 : 0;
 	uint32_t before = 0;
 
-	if (a->echoed && a->echo_seq >= oldest(a))
-		before = record(a, a->echo_seq)->limited_end;
-	return record(a, fb->echo_seq)->limited_end == before;
+	if (first < oldest(a) + 1)
+		first = oldest(a) ? oldest(a) + 1 : 0;
+	if (first >= end)
+		return true;
+	first = sent_after(a, record(a, end - 1)->sent - rtt, first, end);
+	if (first)
+		before = record(a, first - 1)->limited_end;
+	return record(a, end - 1)->limited_end == before;
 }
 
 static void take_hole(struct audit *a, const struct wire_hole *hole,
@@ -153,10 +208,11 @@ static void take_hole(struct audit *a, const struct wire_hole *hole,
 {
 	uint64_t first = hole->first > a->edge ? hole->first : a->edge;
 	uint64_t length = hole->first + hole->length - first;
+	bool random = hole->random && a->may_be_random;
 	double gap_ns = 0;
 	tfrc_time sent;
 
-	if (hole->random) {
+	if (random) {
 		a->lost_random += length;
 		a->random_counted += length < RUN_COUNTED ? length
 							  : RUN_COUNTED;
@@ -170,7 +226,7 @@ static void take_hole(struct audit *a, const struct wire_hole *hole,
 		gap_ns = (double)(record(a, first + length - 1)->sent - sent) /
 			 (double)(length - 1);
 	history_lost_run(&a->all, first, length, sent, gap_ns, rtt);
-	if (!hole->random)
+	if (!random)
 		history_lost_run(&a->history, first, length, sent, gap_ns, rtt);
 }
 
@@ -181,7 +237,7 @@ static void measure_rate(struct audit *a, tfrc_time rtt)
 
 	if (!a->edge || a->edge - 1 < oldest(a))
 		return;
-	until = record(a, a->edge - 1)->sent;
+	until = record(a, a->edge - 1)->busy_end;
 	elapsed = until - a->rate_from;
 	if (a->rate_started && (elapsed < rtt || elapsed <= 0))
 		return;

@@ -21,9 +21,9 @@
 /* What is kept of a packet: sums, so that spans are differences. */
 struct audit_record {
 	tfrc_time sent;
+	tfrc_time busy_end;   /* time so far, a pause counted as a round trip */
 	uint64_t bytes_end;   /* sent up to and with this packet */
-	uint32_t limited_end; /* packets that the rate held back, likewise;
-				 wraps */
+	uint32_t limited_end; /* packets that the rate held back, likewise */
 };
 
 struct audit {
@@ -35,6 +35,7 @@ struct audit {
 	uint64_t echo_seq; /* of the newest feedback */
 	bool echoed;	   /* there was one */
 	uint32_t nonce_sum;
+	bool may_be_random; /* the receiver is asked what losses were */
 	struct tfrc_history history; /* of losses by congestion */
 	struct tfrc_history all;     /* of all losses, whatever is said */
 	uint64_t arrived_bytes;	     /* below the edge, not in holes */
@@ -46,18 +47,26 @@ struct audit {
 	/* the rate of arrival by the sender's clock, over a round trip at least
 	 */
 	bool rate_started;
-	tfrc_time rate_from;
+	tfrc_time rate_from; /* a record's BUSY_END */
 	uint64_t rate_from_bytes;
 	double rates[2]; /* the newest two */
 };
 
-/* 0 or TFRC_E_NOMEM. */
-int audit_init(struct audit *a, const uint8_t *key, bool small);
+/*
+ * MAY_BE_RANDOM: what the receiver says of a loss's cause counts; else each is
+ * congestion, whatever it says. 0 or TFRC_E_NOMEM.
+ */
+int audit_init(struct audit *a, const uint8_t *key, bool small,
+	       bool may_be_random);
 void audit_free(struct audit *a);
 
-/* Packet next_seq leaves. LIMITED: it is the rate that holds the next one back.
- */
-int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited);
+/* Packet next_seq leaves. LIMITED: it was the rate that held it back. R: so
+ * far. */
+int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited,
+	       tfrc_time rtt);
+
+/* What the first loss interval counts as (6.3.1), while there is none. */
+void audit_first_interval(struct audit *a, double packets);
 
 /* Could FB be? Changes nothing. 0 or a tfrc_error. */
 int audit_check(const struct audit *a, const struct wire_feedback *fb);
@@ -65,9 +74,21 @@ int audit_check(const struct audit *a, const struct wire_feedback *fb);
 /* Take FB, which audit_check() has passed; R is the round trip time. */
 void audit_take(struct audit *a, const struct wire_feedback *fb, tfrc_time rtt);
 
-/* Nothing that was sent after the feedback before FB was held back by the rate.
+/*
+ * Did the rate hold back no packet that FB is about: from the echo before to
+ * its own (4.3), and of these those of the last round trip, as X_recv is (6.2)?
  */
-bool audit_data_limited(const struct audit *a, const struct wire_feedback *fb);
+bool audit_data_limited(const struct audit *a, const struct wire_feedback *fb,
+			tfrc_time rtt);
+
+/*
+ * How much later than the first packet of unknown fate the one was sent that FB
+ * echoes. A receiver that leaves this open for long does not want to tell.
+ */
+tfrc_time audit_lag(const struct audit *a, const struct wire_feedback *fb);
+
+/* From packet SEQ to the one sent next; TFRC_NEVER: none was. */
+tfrc_time audit_gap_after(const struct audit *a, uint64_t seq);
 
 /* When packet SEQ was sent; it has been, and is in the ring. */
 tfrc_time audit_sent_at(const struct audit *a, uint64_t seq);

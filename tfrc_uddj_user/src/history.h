@@ -27,8 +27,8 @@ struct loss_interval {
  * @event_time: when it was lost
  * @end: one above the newest packet
  * @small: RFC 4828: count losses of short intervals one by one
+ * @first: what the first interval is to count as (6.3.1); 0: as it is
  * @lost: losses in the open interval
- * @open_until: RFC 4828: the time of the newest packet
  * @event_rtt_ns: RFC 4828: R at the event
  */
 struct tfrc_history {
@@ -39,6 +39,7 @@ struct tfrc_history {
 	tfrc_time event_time;
 	uint64_t end;
 	bool small;
+	double first;
 	uint64_t lost;
 	tfrc_time event_rtt_ns;
 };
@@ -76,14 +77,6 @@ bool history_lost(struct tfrc_history *h, uint64_t seq, tfrc_time time,
 unsigned int history_lost_run(struct tfrc_history *h, uint64_t seq,
 			      uint64_t length, tfrc_time time, double gap_ns,
 			      tfrc_time rtt_ns);
-
-/**
- * history_seed() - replace the first interval by the one that fits the rate
- * (6.3.1)
- * @h: history
- * @packets: its length
- */
-void history_seed(struct tfrc_history *h, double packets);
 
 /* The loss event rate p (5.4, 5.5); 0 before the first event. */
 double history_rate(const struct tfrc_history *h);

@@ -17,6 +17,7 @@
  * the receiver then claims less than it has. When even that does not help, as
  * no feedback gets through, the edge waits.
  */
+#include "equation.h"
 #include "history.h"
 #include "uddj.h"
 #include "wire.h"
@@ -54,7 +55,8 @@ struct tfrc_receiver {
 	uint64_t fin_seq;
 
 	/* what has come */
-	struct slot slots[SLOTS];
+	struct slot slots[SLOTS]; /* SEQ stays when FILLED does not */
+	bool used[SLOTS];	  /* there is a SEQ */
 	uint64_t edge;
 	uint64_t top[NDUPACK]; /* the highest numbers that came, +1; the highest
 				  first */
@@ -92,6 +94,7 @@ struct tfrc_receiver {
 	uint64_t lost_random;
 	uint64_t judged[2][2];
 	uint64_t late;
+	uint64_t stale;
 	uint64_t refused;
 };
 
@@ -147,22 +150,22 @@ static void judge(struct tfrc_receiver *r, uint64_t first, uint32_t length,
 		r->judged[passed_queues(r, seq)][said_random]++;
 }
 
-/* 6.3.1: the first interval is the one that fits half the rate that was too
- * much. */
+/*
+ * 6.3.1: before the first loss counts, what its interval is to count as: the
+ * one that fits the largest rate so far, half of what was too much.
+ */
 static void seed_history(struct tfrc_receiver *r, tfrc_time now)
 {
 	double target = r->rate_received_max;
 	double elapsed_s = (double)(now - r->rate_since) * 1e-9;
 
-	if (r->history.events != 1)
+	if (r->history.events)
 		return;
 	if (!(target > 0) && elapsed_s > 0)
 		target = (double)r->rate_bytes / elapsed_s;
-	if (r->rtt > 0 && target > 0)
-		history_seed(&r->history,
-			     1 / tfrc_equation_inverse(r->packet_bytes,
-						       (double)r->rtt * 1e-9,
-						       target));
+	r->history.first =
+		equation_first_interval(r->history.small, r->packet_bytes,
+					(double)r->rtt * 1e-9, target);
 }
 
 /* The newest hole and one that begins at FIRST become one, if they may. */
@@ -217,7 +220,6 @@ static tfrc_time interpolate(const struct slot *before,
 static bool lose_run(struct tfrc_receiver *r, tfrc_time now, uint64_t first,
 		     uint32_t length, bool random, const struct slot *after)
 {
-	unsigned int events;
 	double gap_ns;
 	tfrc_time time = interpolate(&r->before, after, first, &gap_ns);
 
@@ -229,11 +231,9 @@ static bool lose_run(struct tfrc_receiver *r, tfrc_time now, uint64_t first,
 		return false;
 	}
 	r->lost_congestion += length;
-	events = history_lost_run(&r->history, first, length, time, gap_ns,
-				  r->rtt);
-	if (events)
-		seed_history(r, now);
-	return events;
+	seed_history(r, now);
+	return history_lost_run(&r->history, first, length, time, gap_ns,
+				r->rtt);
 }
 
 /*
@@ -400,10 +400,23 @@ static void start(struct tfrc_receiver *r, const struct wire_data *data,
 	r->interval_since = arrival;
 }
 
-static void note_packet(struct tfrc_receiver *r, const struct wire_data *data,
-			size_t bytes)
+/*
+ * 6.2: X_recv is of the last round trip. After one without data, in which the
+ * feedback timer went on, that begins a round trip before what comes now.
+ */
+static void end_pause(struct tfrc_receiver *r, tfrc_time now)
+{
+	if (r->news || !r->rtt || now - r->last_feedback < r->rtt)
+		return;
+	r->rate_since = now - r->rtt;
+	r->rate_bytes = 0;
+}
+
+static void note_packet(struct tfrc_receiver *r, tfrc_time now,
+			const struct wire_data *data, size_t bytes)
 {
 	r->rtt = (tfrc_time)data->rtt_us * 1000;
+	end_pause(r, now);
 	r->packet_bytes = r->packets_received
 				  ? 0.9 * r->packet_bytes + 0.1 * (double)bytes
 				  : (double)bytes;
@@ -430,10 +443,22 @@ static bool is_due(struct tfrc_receiver *r, tfrc_time now, bool event)
 static int refuse(struct tfrc_receiver *r, int error)
 {
 	if (error == TFRC_E_STALE)
-		r->late++;
+		r->stale++;
 	else
 		r->refused++;
 	return error;
+}
+
+/*
+ * Has packet SEQ, below the edge, not come before? Its slot knows, as long as
+ * no later packet has used it.
+ */
+static bool is_late(const struct tfrc_receiver *r, uint64_t seq)
+{
+	const struct slot *slot = &r->slots[SLOT_OF(seq)];
+
+	return r->edge - seq <= SLOTS && !slot->filled &&
+	       (!r->used[SLOT_OF(seq)] || slot->seq < seq);
 }
 
 static int check(struct tfrc_receiver *r, const uint8_t *packet, size_t bytes,
@@ -450,9 +475,9 @@ static int check(struct tfrc_receiver *r, const uint8_t *packet, size_t bytes,
 	/* 2^31 packets lost in a row: no sender goes on like that */
 	if (data->seq > r->edge && data->seq - r->edge > WIRE_HOLE_LENGTH_MAX)
 		return TFRC_E_FORGED;
-	if (data->seq < r->edge || slot_at(r, data->seq))
-		return TFRC_E_STALE;
-	return 0;
+	if (data->seq < r->edge)
+		return is_late(r, data->seq) ? TFRC_LATE : TFRC_E_STALE;
+	return slot_at(r, data->seq) ? TFRC_E_STALE : 0;
 }
 
 int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
@@ -462,9 +487,9 @@ int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
 	struct wire_data data;
 	struct slot slot;
 	bool event = false;
-	int error = check(r, packet, bytes, arrival, &data);
+	int error = check(r, packet, bytes, arrival, &data); /* or TFRC_LATE */
 
-	if (error)
+	if (error < 0)
 		return refuse(r, error);
 	slot = (struct slot){.filled = true,
 			     .seq = data.seq,
@@ -475,18 +500,17 @@ int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
 	if (!r->started)
 		start(r, &data, arrival);
 	forget_holes(r, data.acked_edge);
-	if (data.seq - r->edge >= SLOTS) {
+	if (error == TFRC_LATE) {
+		slot.filled = false;
+		r->late++;
+	} else if (data.seq - r->edge >= SLOTS) {
 		if (!has_room(r))
 			return refuse(r, TFRC_E_STALE);
 		event = make_room(r, now, data.seq, &slot);
 	}
-	note_packet(r, &data, bytes);
+	note_packet(r, now, &data, bytes);
 	r->slots[SLOT_OF(data.seq)] = slot;
-	if (data.seq + 1 > r->top[0])
-		r->newest = slot;
-	note_top(r, data.seq);
-	event |= advance(r, now);
-	r->news = true;
+	r->used[SLOT_OF(data.seq)] = true;
 	if (out)
 		*out = (struct tfrc_data){
 			.seq = data.seq,
@@ -496,9 +520,16 @@ int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
 			.transit_ns = arrival - slot.sent,
 			.fin = data.flags & WIRE_DATA_FIN,
 		};
+	if (error == TFRC_LATE)
+		return TFRC_LATE;
+	if (data.seq + 1 > r->top[0])
+		r->newest = slot;
+	note_top(r, data.seq);
+	event |= advance(r, now);
+	r->news = true;
 	if (is_due(r, now, event))
 		r->feedback_at = now;
-	return r->feedback_at <= now;
+	return r->feedback_at <= now ? TFRC_FEEDBACK_DUE : TFRC_TAKEN;
 }
 
 /* --- feedback --------------------------------------------------------------- */
@@ -537,9 +568,10 @@ static void end_interval(struct tfrc_receiver *r, tfrc_time now)
 	r->interval_since = now;
 	if (!uddj_interval_end(&r->uddj))
 		return;
-	if (r->law == TFRC_UDDJ_MARK && r->before.filled &&
-	    history_lost(&r->history, r->before.seq, r->before.arrived, r->rtt))
-		seed_history(r, now);
+	if (r->law != TFRC_UDDJ_MARK || !r->before.filled)
+		return;
+	seed_history(r, now);
+	history_lost(&r->history, r->before.seq, r->before.arrived, r->rtt);
 }
 
 static size_t write_feedback(struct tfrc_receiver *r, tfrc_time now,
@@ -628,6 +660,7 @@ void tfrc_receiver_get_info(const struct tfrc_receiver *r,
 		.judged = {{r->judged[0][0], r->judged[0][1]},
 			   {r->judged[1][0], r->judged[1][1]}},
 		.packets_late = r->late,
+		.packets_stale = r->stale,
 		.packets_refused = r->refused,
 		.congested_rtts = r->uddj.intervals,
 		.queue_ns = (tfrc_time)r->uddj.queue_ns,

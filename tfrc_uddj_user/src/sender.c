@@ -20,6 +20,7 @@
  * - UDDJ's law "ease": rate_ease() below, docs/tfrc.md.
  */
 #include "audit.h"
+#include "equation.h"
 #include "nonce.h"
 
 #include <math.h>
@@ -38,13 +39,19 @@
 #define PACKET_DEFAULT	    1460
 #define RTT_MIN_NS	    1000 /* what the wire can say */
 
-/* RFC 4828, 4.2: headers of IP and transport, and the least gap. */
-#define SMALL_NOMINAL 1460.0
-#define SMALL_HEADER  40.0
-#define SMALL_GAP_NS  10000000
+#define SMALL_GAP_NS 10000000 /* RFC 4828, 4.2: the least gap */
+/*
+ * The nofeedback timer's least: as TCP's, for a host is busy with other things
+ * for longer than a short round trip.
+ */
+#define NOFEEDBACK_LEAST_NS 200000000
 
 /* p that is told may be that much below the one that the holes give. */
-#define AUDIT_TOLERANCE 0.7
+#define AUDIT_TOLERANCE 0.9
+/* Answers over which t_delay may be no more than the gap to the next packet. */
+#define DELAY_ANSWERS 16
+/* Round trips that packets' fate may be left open, and then not told at all. */
+#define LAG_RTTS 4
 /* The share of packets lost at random beyond which no one is believed. */
 #define RANDOM_MAX    0.3
 #define RANDOM_WEIGHT 0.002
@@ -52,9 +59,9 @@
 /* UDDJ_EASE; what each was measured against: docs/tfrc.md */
 #define EASE	       0.95 /* what a congested round trip leaves of the target */
 #define QUEUE_KEPT_S   0.005 /* a queue that is left alone: UDDJ_QUEUE_NS */
-#define QUEUE_DRAIN_S  0.1  /* the time that the rest of it should take to go */
-#define QUEUE_OTHERS_S 0.02 /* one that we would not let stand */
-#define YIELD_MAX      0.8  /* of the target, however long the queue */
+#define QUEUE_DRAIN_S  0.1 /* the time that the rest of it should take to go */
+#define QUEUE_OTHERS_S 0.025 /* one that we would not let stand */
+#define YIELD_MAX      0.8   /* of the target, however long the queue */
 #define GROW_FROM      0.85 /* who sends less of the target learns nothing of it */
 #define PRESSURE_HIGH  20
 #define PRESSURE_MAX   40
@@ -73,6 +80,10 @@ struct tfrc_sender {
 	tfrc_time rtt_sample;
 	tfrc_time rtt_low;
 	double rtt_sqmean;
+	tfrc_time delay_ns;	/* t_delay of the newest answer, and is the */
+	bool delay_open;	/* packet after its echo still to be sent? */
+	double delay_excess_ns; /* what t_delay is too much in the mean */
+	unsigned int delays;
 	double rate;
 	double rate_equation;
 	double p;
@@ -82,9 +93,11 @@ struct tfrc_sender {
 	struct received received[RECEIVED_MAX]; /* empty: infinity */
 	unsigned int received_count;
 	bool any_feedback;
-	bool eased;	/* UDDJ_EASE: slow start is over */
-	double target;	/* UDDJ_EASE: the rate without a queue, bytes/s */
-	double queue_s; /* UDDJ's q as told, and how it changes, s/s */
+	double received_top; /* the largest X_recv before the first loss */
+	tfrc_time lag_since; /* the receiver is behind since; TFRC_NEVER: not */
+	bool eased;	     /* UDDJ_EASE: slow start is over */
+	double target;	     /* UDDJ_EASE: the rate without a queue, bytes/s */
+	double queue_s;	     /* UDDJ's q as told, and how it changes, s/s */
 	double queue_slope;
 	double queue_slope_from_s; /* q where the slope is measured from */
 	tfrc_time queue_slope_since;
@@ -95,10 +108,10 @@ struct tfrc_sender {
 	bool fin_acked;
 	tfrc_time last_doubled;
 	uint32_t loss_events;
-	uint64_t feedback_number;
 
 	tfrc_time slot;	   /* when the newest packet was to leave */
 	double slot_bytes; /* its size; 0: none has left */
+	bool waits;	   /* there is data, and the rate holds it back */
 	tfrc_time nofeedback_at;
 	bool idle; /* nothing was sent since the timer was set */
 
@@ -136,7 +149,8 @@ struct tfrc_sender *tfrc_sender_new(const struct tfrc_sender_config *config,
 	if (!s)
 		return NULL;
 	s->config = *config;
-	if (audit_init(&s->audit, s->config.key, config->small_packets)) {
+	if (audit_init(&s->audit, s->config.key, config->small_packets,
+		       config->discrimination != TFRC_LOSS_TFRC)) {
 		free(s);
 		return NULL;
 	}
@@ -146,6 +160,7 @@ struct tfrc_sender *tfrc_sender_new(const struct tfrc_sender_config *config,
 		s->config.burst_ns = BURST_DEFAULT_NS;
 	s->rate = s->packet_bytes; /* 4.2: a packet a second */
 	s->slot = now;
+	s->lag_since = TFRC_NEVER;
 	s->nofeedback_at = now + NOFEEDBACK_FIRST_NS;
 	s->idle = true;
 	return s;
@@ -175,13 +190,10 @@ static double initial_rate(const struct tfrc_sender *s)
 	return s->rtt ? window / seconds(s->rtt) : 0;
 }
 
-/* RFC 4828, 4.2: as much as a TCP of large packets, headers included. */
 static double equation(const struct tfrc_sender *s, double p)
 {
-	if (!s->config.small_packets)
-		return tfrc_equation(s->packet_bytes, seconds(s->rtt), p);
-	return tfrc_equation(SMALL_NOMINAL, seconds(s->rtt), p) *
-	       s->packet_bytes / (s->packet_bytes + SMALL_HEADER);
+	return equation_rate(s->config.small_packets, s->packet_bytes,
+			     seconds(s->rtt), p);
 }
 
 static double received_max(const struct tfrc_sender *s)
@@ -360,9 +372,11 @@ static tfrc_time packet_gap(const struct tfrc_sender *s, double bytes)
 
 static tfrc_time nofeedback_time(const struct tfrc_sender *s)
 {
-	tfrc_time two_packets = nanoseconds(2 * s->packet_bytes / s->rate);
+	tfrc_time time = nanoseconds(2 * s->packet_bytes / s->rate);
 
-	return 4 * s->rtt > two_packets ? 4 * s->rtt : two_packets;
+	if (time < 4 * s->rtt)
+		time = 4 * s->rtt;
+	return time < NOFEEDBACK_LEAST_NS ? NOFEEDBACK_LEAST_NS : time;
 }
 
 static void nofeedback_restart(struct tfrc_sender *s, tfrc_time now)
@@ -402,6 +416,40 @@ static uint32_t microseconds(tfrc_time t)
 	return t / 1000 < UINT32_MAX ? (uint32_t)(t / 1000) : UINT32_MAX;
 }
 
+/*
+ * A receiver that got a packet and waits gets the next one, and echoes that,
+ * unless it is lost or late: so t_delay is below the gap between the two, in
+ * the mean about half of it. What is claimed beyond that in the mean is not
+ * believed.
+ */
+static void note_delay(struct tfrc_sender *s, tfrc_time delay, tfrc_time gap)
+{
+	double excess_ns = (double)(delay - gap), most = (double)s->rtt;
+
+	/* a host that was asleep, or a pause, is no reason to go by for long */
+	excess_ns = larger(smaller(excess_ns, most), -most);
+	s->delays += s->delays < DELAY_ANSWERS;
+	s->delay_excess_ns += (excess_ns - s->delay_excess_ns) / s->delays;
+}
+
+/* The packet after the echo leaves later than the answer came. */
+static void note_gap(struct tfrc_sender *s, tfrc_time now)
+{
+	uint64_t before = s->audit.next_seq - 1;
+
+	if (!s->delay_open || before != s->audit.echo_seq)
+		return;
+	s->delay_open = false;
+	note_delay(s, s->delay_ns, now - audit_sent_at(&s->audit, before));
+}
+
+/* Is it the rate that held back the packet that leaves now? */
+static bool is_held(const struct tfrc_sender *s, tfrc_time now)
+{
+	return s->waits && now - tfrc_sender_next_send(s) <=
+				   s->rtt / 4 + s->config.burst_ns;
+}
+
 int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now,
 		       size_t payload_bytes, bool more, bool fin,
 		       uint8_t header[TFRC_DATA_HEADER_BYTES])
@@ -422,18 +470,21 @@ int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now,
 		.rtt_sample_us = microseconds(s->rtt_sample),
 	};
 	size_t bytes = payload_bytes + TFRC_DATA_HEADER_BYTES;
+	bool held = is_held(s, now);
 
 	if (now < 0 || now >= WIRE_TIME_MAX ||
 	    payload_bytes > TFRC_PACKET_MAX_BYTES ||
 	    bytes > TFRC_PACKET_MAX_BYTES)
 		return TFRC_E_FORMAT;
+	if (s->audit.next_seq)
+		note_gap(s, now);
 	s->packet_bytes = s->audit.next_seq
 				  ? 0.9 * s->packet_bytes + 0.1 * (double)bytes
 				  : (double)bytes;
 	schedule(s, now, (double)bytes);
-	if (audit_sent(&s->audit, now, bytes,
-		       more && tfrc_sender_next_send(s) > now))
+	if (audit_sent(&s->audit, now, bytes, held, s->rtt))
 		return TFRC_E_NOMEM;
+	s->waits = more && tfrc_sender_next_send(s) > now;
 	s->payload_sent += payload_bytes;
 	if (s->nofeedback_at == TFRC_NEVER)
 		nofeedback_restart(s, now);
@@ -444,11 +495,29 @@ int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now,
 
 /* --- feedback ------------------------------------------------------------ */
 
+/*
+ * The first answer is sent at once: a wait is not believed there at all. Later
+ * what is too much in the mean comes off each, also off those below it.
+ */
+static tfrc_time believed_delay(struct tfrc_sender *s,
+				const struct wire_feedback *fb)
+{
+	tfrc_time gap = audit_gap_after(&s->audit, fb->echo_seq);
+
+	if (!s->rtt)
+		return 0;
+	s->delay_ns = (tfrc_time)fb->delay_ns;
+	s->delay_open = gap == TFRC_NEVER;
+	if (!s->delay_open)
+		note_delay(s, s->delay_ns, gap);
+	return s->delay_ns - (tfrc_time)larger(s->delay_excess_ns, 0);
+}
+
 static void take_rtt(struct tfrc_sender *s, tfrc_time now,
 		     const struct wire_feedback *fb)
 {
 	tfrc_time whole = now - audit_sent_at(&s->audit, fb->echo_seq);
-	tfrc_time sample = whole - (tfrc_time)fb->delay_ns;
+	tfrc_time sample = whole - believed_delay(s, fb);
 
 	/* who claims to have waited longer than the whole round trip is not
 	 * believed */
@@ -478,18 +547,6 @@ static void take_random(struct tfrc_sender *s, uint64_t lost, uint64_t packets)
 				  (1 - keep) * (double)lost / (double)packets;
 }
 
-/* 6.3.1 at the sender: so that its first interval is like the receiver's. */
-static void seed_audit(struct tfrc_sender *s)
-{
-	double most = received_max(s);
-
-	if (s->audit.history.events == 1 && s->rtt && most > 0 &&
-	    isfinite(most))
-		history_seed(&s->audit.history,
-			     1 / tfrc_equation_inverse(s->packet_bytes,
-						       seconds(s->rtt), most));
-}
-
 /* p as told, unless the holes told say more. */
 static double believed_p(struct tfrc_sender *s, const struct wire_feedback *fb)
 {
@@ -511,6 +568,21 @@ static double believed_rate(const struct tfrc_sender *s,
 	       most = audit_rate_max(&s->audit);
 
 	return most > 0 ? smaller(rate, most) : rate;
+}
+
+/* 6.3.1 at the sender: so that its first interval is like the receiver's. */
+static void seed_audit(struct tfrc_sender *s, const struct wire_feedback *fb)
+{
+	if (s->audit.all.events && s->audit.history.events)
+		return;
+	if (!s->audit.all.events)
+		s->received_top =
+			larger(s->received_top,
+			       smaller(believed_rate(s, fb), s->rate));
+	audit_first_interval(&s->audit,
+			     equation_first_interval(
+				     s->config.small_packets, s->packet_bytes,
+				     seconds(s->rtt), s->received_top));
 }
 
 /* 4.3, step 4: the limit from what has been received. */
@@ -555,8 +627,6 @@ static void later_feedback(struct tfrc_sender *s, tfrc_time now,
 	s->p = believed_p(s, fb);
 	new_loss = fb->loss_events != s->loss_events || s->p > p_before;
 	limit = received_limit(s, now, rate, new_loss);
-	if (s->p > 0 && s->audit.history.events == 1)
-		seed_audit(s);
 	s->rate_equation = s->p > 0 ? equation(s, s->p) : 0;
 	if (eases(s))
 		rate_ease(s, now, rate, limit);
@@ -573,9 +643,26 @@ static int check_feedback(const struct tfrc_sender *s, const void *packet,
 		return error;
 	if (fb->connection_id != s->config.connection_id)
 		return TFRC_E_STRANGER;
-	if (fb->number <= s->feedback_number)
-		return TFRC_E_STALE;
 	return audit_check(&s->audit, fb);
+}
+
+/*
+ * An honest receiver knows a packet's fate when three more have come. One that
+ * leaves it open for long, and goes on so, hides losses: it is not listened to
+ * any more, and the nofeedback timer does the rest.
+ */
+static int check_lag(struct tfrc_sender *s, tfrc_time now,
+		     const struct wire_feedback *fb)
+{
+	tfrc_time most = LAG_RTTS * s->rtt;
+
+	if (!s->rtt || audit_lag(&s->audit, fb) <= most) {
+		s->lag_since = TFRC_NEVER;
+		return 0;
+	}
+	if (s->lag_since == TFRC_NEVER)
+		s->lag_since = now;
+	return now - s->lag_since > most ? TFRC_E_FORGED : 0;
 }
 
 int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now,
@@ -585,16 +672,18 @@ int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now,
 	struct wire_feedback fb;
 	int error = check_feedback(s, packet, bytes, &fb);
 
+	if (!error)
+		error = check_lag(s, now, &fb);
 	if (error) {
 		s->refused++;
 		return error;
 	}
 	s->feedbacks++;
-	s->feedback_number = fb.number;
-	s->data_limited = audit_data_limited(&s->audit, &fb);
+	s->data_limited = audit_data_limited(&s->audit, &fb, s->rtt);
 	s->congested = fb.flags & WIRE_FEEDBACK_CONGESTED;
 	s->fin_acked = s->fin_acked || fb.flags & WIRE_FEEDBACK_FIN;
 	take_rtt(s, now, &fb);
+	seed_audit(s, &fb);
 	audit_take(&s->audit, &fb, s->rtt);
 	take_random(s, s->audit.random_counted - lost, s->audit.edge - edge);
 	if (s->any_feedback)
@@ -695,7 +784,9 @@ const char *tfrc_error_text(int error)
 		return "claims what cannot be";
 	case TFRC_E_NOMEM:
 		return "out of memory";
-	default:
+	case 0:
 		return "no error";
+	default:
+		return "unknown error";
 	}
 }

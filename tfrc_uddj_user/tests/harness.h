@@ -37,6 +37,7 @@ struct test {
 /* Ends with an entry without run. */
 extern const struct test equation_tests[];
 extern const struct test history_tests[];
+extern const struct test reference_tests[];
 extern const struct test wire_tests[];
 extern const struct test uddj_tests[];
 extern const struct test sender_tests[];

@@ -373,9 +373,9 @@ static void arrive(struct world *w, struct event *event)
 			flow->bins = (unsigned int)bin + 1;
 		}
 	}
-	if (due > 0)
+	if (due == TFRC_FEEDBACK_DUE)
 		answer(w, i);
-	else if (due == 0)
+	else if (due >= 0)
 		plan_due(w, i);
 	free(whole);
 }
@@ -387,6 +387,20 @@ static bool oracle(void *arg, uint64_t seq)
 	return passed[seq % ORACLE_BITS];
 }
 
+/* A bin without feedback keeps the rate of the one before. */
+static void note_rate(const struct world *w, struct sim_flow *flow, double rate)
+{
+	size_t bin = (size_t)(w->now / w->sim->bin_ns);
+
+	for (; flow->rates <= bin &&
+	       flow->rates < sizeof(flow->rate) / sizeof(flow->rate[0]);
+	     flow->rates++)
+		flow->rate[flow->rates] =
+			flow->rates ? flow->rate[flow->rates - 1] : 0;
+	if (bin < flow->rates)
+		flow->rate[bin] = rate;
+}
+
 static void handle_feedback(struct world *w, struct event *event)
 {
 	struct sim_flow *flow = &w->sim->flow[event->flow];
@@ -394,6 +408,7 @@ static void handle_feedback(struct world *w, struct event *event)
 
 	tfrc_sender_feedback(flow->sender, w->now, event->packet, event->bytes);
 	tfrc_sender_get_info(flow->sender, &info);
+	note_rate(w, flow, info.rate);
 	if (info.fin_acked && !flow->fin_acked_at) {
 		flow->fin_acked_at = w->now;
 		w->finished[event->flow] = true;

@@ -71,6 +71,8 @@ struct sim_flow {
 	tfrc_time fin_acked_at;
 	unsigned int bins; /* goodput of each RATE_BIN */
 	double bin[4096];  /* bytes */
+	unsigned int rates;
+	double rate[4096]; /* allowed at its end by the newest feedback */
 };
 
 struct sim {

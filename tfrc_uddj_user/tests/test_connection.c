@@ -144,6 +144,25 @@ static void test_equal_shares(void)
 	}
 }
 
+/*
+ * Eight that start at other times: their common queue is a long one, and may
+ * not be taken for others'.
+ */
+static void test_eight(void)
+{
+	for (unsigned int k = 0; k < 8; k++) {
+		struct sim sim = bottleneck(8, TFRC_LOSS_UDDJ, 0);
+
+		for (unsigned int i = 0; i < 8; i++)
+			flow[i].start = i * (13 + 6 * k) * SIM_MS;
+		sim.duration = 120 * SIM_SECOND;
+		sim_run(&sim);
+		EXPECT(drop_share(&sim) <= 0.001, "%u: %g dropped", k,
+		       drop_share(&sim));
+		sim_free(&sim);
+	}
+}
+
 /* The paper's Fig. 4, with bounds of the queue beside it. */
 static void test_residual(void)
 {
@@ -315,6 +334,47 @@ static void test_idle(void)
 	sim_free(&sim);
 }
 
+/*
+ * 20 s of data over 10 % loss, a pause, and more: the largest rate allowed from
+ * the first answer to the end of the fourth round trip, of the one before the
+ * pause.
+ */
+static double after_a_pause(uint64_t seed, double loss, tfrc_time idle)
+{
+	struct sim sim = bottleneck(1, TFRC_LOSS_TFRC, loss);
+	const tfrc_time pause = 20 * SIM_SECOND, round_trip = 50 * SIM_MS;
+	unsigned int begin = (unsigned int)((pause + idle) / round_trip);
+	double after = 0;
+
+	sim.seed = seed;
+	sim.bin_ns = round_trip;
+	sim.duration = pause + idle + 8 * round_trip;
+	sim.warmup = 0;
+	flow[0].idle_from = pause;
+	flow[0].idle_until = pause + idle;
+	sim_run(&sim);
+	for (unsigned int i = begin + 1; i < begin + 4; i++)
+		after = fmax(after, flow[0].rate[i]);
+	sim_free(&sim);
+	return after / flow[0].rate[pause / round_trip - 1];
+}
+
+static void test_pause(void)
+{
+	const tfrc_time pauses[] = {300 * SIM_MS, 5 * SIM_SECOND,
+				    60 * SIM_SECOND};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		for (uint64_t seed = 1; seed <= 20; seed++) {
+			double back = after_a_pause(seed, 0.1, pauses[i]);
+
+			EXPECT(back >= 0.8, "%g s, seed %llu: %g of the rate",
+			       (double)pauses[i] * 1e-9,
+			       (unsigned long long)seed, back);
+		}
+	}
+}
+
 /* A source of 500 kb/s has 500 kb/s. */
 static void test_data_limited(void)
 {
@@ -469,6 +529,8 @@ const struct test connection_tests[] = {
 	{test_follows_equation,
 	 "under random loss tfrc sends what the equation says"},
 	{test_equal_shares, "2 to 8 equal flows share equally (Jain >= 0.97)"},
+	{test_eight,
+	 "eight uddj flows drop 0.1 % at most, whenever they start"},
 	{test_residual,
 	 "uddj has 95 % of the residual bandwidth at 0 to 8 % loss"},
 	{test_bursty, "and 0.88 of it beside bursts, at 4 % loss"},
@@ -480,6 +542,7 @@ const struct test connection_tests[] = {
 	 "reordering, duplicates and lost feedback are survived"},
 	{test_silence, "without feedback it goes quiet, and comes back"},
 	{test_idle, "an idle sender comes back"},
+	{test_pause, "after a pause at 10 % loss it is back in 4 round trips"},
 	{test_data_limited, "a slow source is not slowed down"},
 	{test_ends, "both ends learn of the end, at 30 % loss"},
 	{test_sizes, "packets of 1 byte to 64 KB"},

@@ -66,6 +66,86 @@ static size_t waits_long(void *arg, uint8_t *packet, size_t bytes)
 	return wire_put_feedback(packet, &fb);
 }
 
+/* Marks each hole as random: plain TFRC does not ask. */
+static size_t marks_random(void *arg, uint8_t *packet, size_t bytes)
+{
+	struct wire_feedback fb;
+
+	(void)arg;
+	wire_get_feedback(packet, bytes, &fb);
+	fb.p = 0;
+	fb.loss_events = 0;
+	for (unsigned int i = 0; i < fb.holes; i++)
+		fb.hole[i].random = true;
+	return wire_put_feedback(packet, &fb);
+}
+
+/* Adds to t_delay what ARG says, ns. */
+static size_t adds_delay(void *arg, uint8_t *packet, size_t bytes)
+{
+	struct wire_feedback fb;
+
+	wire_get_feedback(packet, bytes, &fb);
+	fb.delay_ns += *(const uint64_t *)arg;
+	return wire_put_feedback(packet, &fb);
+}
+
+/* The same, but each second time only. */
+static size_t adds_at_times(void *arg, uint8_t *packet, size_t bytes)
+{
+	struct wire_feedback fb;
+
+	wire_get_feedback(packet, bytes, &fb);
+	return fb.number % 2 ? bytes : adds_delay(arg, packet, bytes);
+}
+
+/* As little p as is let pass. */
+static size_t shaves_p(void *arg, uint8_t *packet, size_t bytes)
+{
+	struct wire_feedback fb;
+
+	(void)arg;
+	wire_get_feedback(packet, bytes, &fb);
+	fb.p = wire_fraction(0.91 * wire_fraction_value(fb.p));
+	return wire_put_feedback(packet, &fb);
+}
+
+/* Good news from before the first loss, under new numbers. */
+static size_t renumbers(void *arg, uint8_t *packet, size_t bytes)
+{
+	static struct wire_feedback good;
+	struct wire_feedback fb;
+
+	(void)arg;
+	wire_get_feedback(packet, bytes, &fb);
+	if (!fb.loss_events) {
+		good = fb;
+		return bytes;
+	}
+	good.number = fb.number;
+	return wire_put_feedback(packet, &good);
+}
+
+/* Goes on to echo, but leaves the fate of what was lost open. */
+static size_t keeps_edge(void *arg, uint8_t *packet, size_t bytes)
+{
+	static struct wire_feedback good;
+	struct wire_feedback fb;
+
+	(void)arg;
+	wire_get_feedback(packet, bytes, &fb);
+	if (!fb.loss_events) {
+		good = fb;
+		return bytes;
+	}
+	fb.p = 0;
+	fb.loss_events = 0;
+	fb.holes = 0;
+	fb.edge = good.edge;
+	fb.nonce_sum = good.nonce_sum;
+	return wire_put_feedback(packet, &fb);
+}
+
 /* Answers for packets that have not come yet. */
 static size_t runs_ahead(void *arg, uint8_t *packet, size_t bytes)
 {
@@ -98,16 +178,27 @@ static size_t replays(void *arg, uint8_t *packet, size_t bytes)
 	return bytes;
 }
 
-/* The rate at which a sender floods the bottleneck that feeds this receiver,
- * bit/s. */
-static double sent_rate(enum tfrc_discrimination discrimination,
-			size_t (*lie)(void *, uint8_t *, size_t),
+/* The paths that they lie over. */
+struct place {
+	double rate_bps;
+	double loss;
+};
+
+static const struct place bottleneck = {BOTTLENECK_BPS, 0};
+static const struct place narrow = {3e6, 0};
+static const struct place lossy = {50e6, 0.01};
+static const struct place lossier = {50e6, 0.04};
+
+/* What a sender sends there, bit/s. */
+static double sent_over(const struct place *place,
+			enum tfrc_discrimination discrimination,
+			size_t (*lie)(void *, uint8_t *, size_t), void *arg,
 			struct tfrc_sender_info *info)
 {
 	static struct sim_flow flow;
-	unsigned int count = 0;
 	struct sim sim = {
-		.path = {.rate_bps = BOTTLENECK_BPS,
+		.path = {.rate_bps = place->rate_bps,
+			 .loss = place->loss,
 			 .queue_pkts = 25,
 			 .delay_ns = 20 * SIM_MS,
 			 .header_bytes = 42},
@@ -120,11 +211,22 @@ static double sent_rate(enum tfrc_discrimination discrimination,
 	flow = (struct sim_flow){.config = {.discrimination = discrimination},
 				 .payload_bytes = 1000,
 				 .lie = lie,
-				 .lie_arg = &count};
+				 .lie_arg = arg};
 	sim_run(&sim);
 	tfrc_sender_get_info(flow.sender, info);
 	sim_free(&sim);
 	return (double)info->bytes_sent * 8 / 60;
+}
+
+/* The rate at which a sender floods the bottleneck that feeds this receiver,
+ * bit/s. */
+static double sent_rate(enum tfrc_discrimination discrimination,
+			size_t (*lie)(void *, uint8_t *, size_t),
+			struct tfrc_sender_info *info)
+{
+	unsigned int count = 0;
+
+	return sent_over(&bottleneck, discrimination, lie, &count, info);
 }
 
 static void expect_bounded(enum tfrc_discrimination discrimination,
@@ -138,6 +240,64 @@ static void expect_bounded(enum tfrc_discrimination discrimination,
 
 	EXPECT(lying <= factor * honest, "%s: %.0f, honest %.0f bit/s", what,
 	       lying, honest);
+}
+
+#define LIAR_MAX 1.2
+
+/* Nobody gets more of plain TFRC than that by lying. */
+static void expect_no_gain(const struct place *place, const char *what,
+			   size_t (*lie)(void *, uint8_t *, size_t), void *arg)
+{
+	struct tfrc_sender_info info;
+	double honest = sent_over(place, TFRC_LOSS_TFRC, NULL, NULL, &info);
+	double lying = sent_over(place, TFRC_LOSS_TFRC, lie, arg, &info);
+
+	EXPECT(lying <= LIAR_MAX * honest,
+	       "%s: %.2f of the honest rate, %.2f Mbit/s", what, lying / honest,
+	       lying * 1e-6);
+}
+
+static void test_random_bits(void)
+{
+	struct tfrc_sender_info info;
+
+	expect_no_gain(&narrow, "random", marks_random, NULL);
+	expect_no_gain(&lossy, "random", marks_random, NULL);
+	expect_no_gain(&lossier, "random", marks_random, NULL);
+	sent_over(&lossy, TFRC_LOSS_TFRC, marks_random, NULL, &info);
+	EXPECT(info.packets_lost_random == 0, "%llu called random",
+	       (unsigned long long)info.packets_lost_random);
+}
+
+static void test_added_delay(void)
+{
+	const struct place *const places[] = {&lossy, &lossier, &narrow};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		for (unsigned int share = 50; share <= 98; share += 6) {
+			/* of the 40 ms that a round trip takes without queue */
+			uint64_t ns = share * (uint64_t)SIM_MS * 40 / 100;
+
+			expect_no_gain(places[i], "t_delay", adds_delay, &ns);
+			expect_no_gain(places[i], "t_delay, at times",
+				       adds_at_times, &ns);
+		}
+	}
+}
+
+static void test_shaved_p(void)
+{
+	expect_no_gain(&lossy, "p", shaves_p, NULL);
+	expect_no_gain(&lossier, "p", shaves_p, NULL);
+	expect_no_gain(&narrow, "p", shaves_p, NULL);
+}
+
+static void test_old_news(void)
+{
+	expect_no_gain(&lossy, "renumbered", renumbers, NULL);
+	expect_no_gain(&narrow, "renumbered", renumbers, NULL);
+	expect_no_gain(&lossy, "edge kept", keeps_edge, NULL);
+	expect_no_gain(&narrow, "edge kept", keeps_edge, NULL);
 }
 
 static void test_p(void)
@@ -195,6 +355,37 @@ static void test_replay(void)
 	       (unsigned long long)info.feedbacks);
 }
 
+/* An observer on the path, who has the nonces, uses up all numbers. */
+static void test_number(void)
+{
+	const struct tfrc_sender_config config = {.connection_id = 77,
+						  .key = {1, 2, 3}};
+	struct tfrc_sender *sender = tfrc_sender_new(&config, 0);
+	struct wire_feedback fb = {.connection_id = 77};
+	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES], header[TFRC_DATA_HEADER_BYTES];
+	struct wire_data data;
+
+	for (uint64_t seq = 0; seq < 3; seq++) {
+		tfrc_sender_packet(sender, (tfrc_time)seq * SIM_MS, 100, true,
+				   false, header);
+		wire_get_data(header, sizeof(header), &data);
+		fb.number = seq == 1 ? UINT64_MAX : seq + 1;
+		fb.echo_seq = seq;
+		fb.echo_nonce = data.nonce;
+		fb.edge = seq + 1;
+		fb.nonce_sum ^= data.nonce;
+		EXPECT(tfrc_sender_feedback(
+			       sender, (tfrc_time)(seq + 10) * SIM_MS, packet,
+			       wire_put_feedback(packet, &fb)) == 0,
+		       "number %llu is refused", (unsigned long long)fb.number);
+		EXPECT(tfrc_sender_feedback(
+			       sender, (tfrc_time)(seq + 11) * SIM_MS, packet,
+			       wire_put_feedback(packet, &fb)) < 0,
+		       "a replay is not refused");
+	}
+	tfrc_sender_free(sender);
+}
+
 /* Off the path: all is known but the connection, or but the nonces. */
 static void test_spoof(void)
 {
@@ -232,6 +423,14 @@ const struct test liar_tests[] = {
 	 "who calls all losses random overloads a path by less than 2/3"},
 	{test_delay,
 	 "who claims to have waited 30 s does not shorten the round trip"},
+	{test_random_bits,
+	 "who calls losses random where nobody asked gains nothing from it"},
+	{test_added_delay, "who adds half to nearly all of the round trip to "
+			   "t_delay gains < 1.2"},
+	{test_shaved_p, "who tells a little less of p gains < 1.2"},
+	{test_old_news,
+	 "old news under new numbers, or losses left open, gain nothing"},
+	{test_number, "a feedback number of 2^64-1 does not end a connection"},
 	{test_ahead, "who answers for what did not come is not listened to"},
 	{test_replay, "replayed feedback is not listened to"},
 	{test_spoof, "feedback from off the path has no effect"},

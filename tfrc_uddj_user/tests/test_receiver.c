@@ -112,7 +112,10 @@ static void test_loss(void)
 		       fb.hole[0].length == 1 && !fb.hole[0].random &&
 		       fb.edge == 104 && fb.p > 0,
 	       "not told");
-	EXPECT(give(&s, 100) == TFRC_E_STALE, "it is lost, even if it comes");
+	EXPECT(give(&s, 100) == TFRC_LATE, "it is lost, even if it comes");
+	EXPECT(give(&s, 100) == TFRC_E_STALE, "and comes only once");
+	EXPECT(s.info.packets_late == 1 && s.info.packets_lost_congestion == 1,
+	       "counts");
 	fb = ask(&s, 200);
 	give(&s, 104);
 	fb = ask(&s, 200);
@@ -156,8 +159,31 @@ static void test_reordering(void)
 	}
 	EXPECT(s.info.packets_lost_congestion == 0 && s.info.loss_events == 0,
 	       "a loss");
-	EXPECT(s.info.packets_received == 3000 && s.info.packets_late == 1000,
+	EXPECT(s.info.packets_received == 3000 && s.info.packets_late == 0 &&
+		       s.info.packets_stale == 1000,
 	       "counts");
+	tfrc_receiver_free(s.receiver);
+}
+
+/* Each twentieth packet comes ten later: nothing of the data is missing. */
+static void test_late(void)
+{
+	struct stream s = open_stream();
+	uint64_t late = 0;
+
+	for (uint64_t seq = 0; seq < 20000; seq++) {
+		if (seq % 20 != 7)
+			give(&s, seq);
+		if (seq % 20 == 17)
+			late += give(&s, seq - 10) == TFRC_LATE;
+	}
+	EXPECT(late == 1000 && s.info.packets_late == 1000, "%llu late",
+	       (unsigned long long)late);
+	EXPECT(s.info.packets_received == 20000 &&
+		       s.info.payload_received ==
+			       20000 * (BYTES - TFRC_DATA_HEADER_BYTES),
+	       "%llu packets", (unsigned long long)s.info.packets_received);
+	EXPECT(give(&s, 7) == TFRC_E_STALE, "a copy from long ago");
 	tfrc_receiver_free(s.receiver);
 }
 
@@ -253,6 +279,7 @@ const struct test receiver_tests[] = {
 	 "the first loss interval fits the rate that arrived (6.3.1)"},
 	{test_reordering,
 	 "reordering by two is no loss, a duplicate is refused"},
+	{test_late, "what comes after it was given up is delivered, once"},
 	{test_many_holes, "a quarter lost: all is told, and the edge keeps up"},
 	{test_jumps, "jumps of the sequence number take no time and no harm"},
 	{test_strangers, "packets of others are refused"},

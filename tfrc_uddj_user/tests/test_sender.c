@@ -177,6 +177,33 @@ static void test_silence(void)
 	tfrc_sender_free(pair.sender);
 }
 
+/* A short round trip is no reason to count the ms that a host is busy. */
+static void test_silence_on_loopback(void)
+{
+	uint8_t header[TFRC_DATA_HEADER_BYTES];
+	struct pair pair;
+	tfrc_time from;
+
+	open_pair(&pair, &config);
+	send_packets(&pair, 1, true);
+	pair.now -= RTT - 100000; /* the answer comes after 0.1 ms */
+	feed(&pair, 0, 0);
+	from = pair.now;
+	while (tfrc_sender_next_timer(pair.sender) <
+	       from + 17 * SIM_SECOND / 10) {
+		pair.now = tfrc_sender_next_timer(pair.sender);
+		tfrc_sender_packet(pair.sender, pair.now, PAYLOAD, true, false,
+				   header);
+		tfrc_sender_timer(pair.sender, pair.now);
+	}
+	tfrc_sender_get_info(pair.sender, &pair.info);
+	EXPECT(pair.info.nofeedback_expirations > 2 &&
+		       pair.info.nofeedback_expirations <= 9,
+	       "%llu times in 1.7 s",
+	       (unsigned long long)pair.info.nofeedback_expirations);
+	tfrc_sender_free(pair.sender);
+}
+
 /* 4.4: who sent nothing does not pay for silence, down to the initial rate. */
 static void test_idle(void)
 {
@@ -399,6 +426,8 @@ const struct test sender_tests[] = {
 	{test_equation, "with loss the equation rules (4.3)"},
 	{test_silence,
 	 "silence halves the rate down to a packet in 64 s (4.4)"},
+	{test_silence_on_loopback,
+	 "where the round trip is 0.1 ms, five times a second at most"},
 	{test_idle, "an idle sender keeps its initial rate (4.4)"},
 	{test_data_limited, "a data-limited sender keeps its limit (4.3)"},
 	{test_damping,
