@@ -27,6 +27,8 @@ RESULT_SOURCES = (
     "topologies.py",
     "links.py",
     "lablink.py",
+    "linktraces.py",
+    "linkmodels.py",
     "metrics.py",
     "packets.py",
     "trace.py",

@@ -10,7 +10,6 @@ the lab.
 import errno
 import socket
 import struct
-import time
 from dataclasses import replace
 from enum import IntEnum
 
@@ -33,6 +32,7 @@ from lab.links import (
 )
 
 MODULE = "sch_lablink"
+SCHEDULES = "schedules"  # the folder of $LAB_OUT with their steps, by digest
 NLA_F_NESTED = 0x8000
 STEP = struct.Struct("=QQ")  # how long it lasts, ns; its value
 STEPS_A_MESSAGE = 4000  # an attribute has 65535 bytes at most
@@ -98,10 +98,15 @@ def begin_lablink(dev: str, link: Link, begin_ns: int) -> None:
         _tell(netlink, dev, link, _attribute(Attribute.BEGIN, packed))
 
 
-def begin_before(time_ns: int, period_ns: int) -> int:
-    """Return when a loop of PERIOD_NS began that begins anew at TIME_NS and began before now."""
-    ahead_ns = max(time_ns - time.clock_gettime_ns(time.CLOCK_MONOTONIC), 0)
-    return time_ns - -(-ahead_ns // period_ns) * period_ns
+def describe(dev: str, link: Link) -> str:
+    """Say what set_lablink() does, for which tc has no words."""
+    traces = {"rate": link.trace, "delay": link.delay_trace, "loss": link.loss_trace}
+    said = [f"{kind} {name}" for kind, name in traces.items() if name]
+    said += [f"rate {link.rate_mbps:g}mbit"] * bool(link.rate_mbps)
+    lablink = " ".join([f"lablink limit {link.limit_pkts}", *said])
+    if link.queue_pkts:
+        return f"{dev} root: {lablink} (by netlink)"
+    return f"{_around(link).tc_command(dev, 0)} && {dev} parent 1:1: {lablink} (by netlink)"
 
 
 def _around(link: Link) -> Link:

@@ -73,6 +73,17 @@ class Link:
     retry_ms: float = 0.0  # this much later; what follows waits
     aggregate_ms: float = 0.0  # packets leave together, from half to 1.5 of this apart
     aggregate_pkts: int = 64  # at most so many together
+    trace: str = ""  # of the rate, over time: a file or a model (lab.linktraces)
+    delay_trace: str = ""  # of a delay besides delay_ms
+    loss_trace: str = ""  # of a loss besides loss_pct
+
+    @property
+    def is_traced(self) -> bool:
+        return bool(self.trace or self.delay_trace or self.loss_trace)
+
+    @property
+    def has_rate(self) -> bool:
+        return bool(self.rate_mbps or self.trace)
 
     @property
     def limit_pkts(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from lab import packets, ratios, trace, truth
+from lab import linktraces, packets, ratios, trace, truth
 from lab.algorithms import ALGORITHMS
 from lab.links import link_of
 from lab.points import START_SPREAD_S, Point, full_frame_bytes, residual_mbps
@@ -234,19 +234,24 @@ def _completion(point: Point, flows: list[dict]) -> dict[str, float | int | None
 
 
 def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
-    """Quantiles over time of the delay in the forward queues: backlog over rate, added up."""
+    """Quantiles over time of the delay in the forward queues, added up: backlog over rate; of a
+    trace the time until it has carried the backlog away."""
     steady = hops.filter(pl.col("time_s") > point.warmup_s)
     total = None
     for hop in point.spec["topology"]["hops"]:
         link = point.spec["links"][hop]
         if not link["queue_pkts"]:
             continue
+        rows = steady.filter(pl.col("hop") == hop)
+        if link.get("trace"):
+            delay_ms = _drain_ms(link["trace"], point.seed, rows)
+            total = delay_ms if total is None else total + delay_ms
+            continue
         rate_mbps = pl.lit(link["rate_mbps"])
         for event in point.spec["events"]:
             if event["link"] == hop and "rate_mbps" in event["changes"]:
                 later = pl.col("time_s") > event["at_s"]
                 rate_mbps = pl.when(later).then(event["changes"]["rate_mbps"]).otherwise(rate_mbps)
-        rows = steady.filter(pl.col("hop") == hop)
         delay_ms = rows.select(pl.col("backlog_bytes") * 8e-3 / rate_mbps).to_series()
         total = delay_ms if total is None else total + delay_ms
     if total is None:
@@ -255,6 +260,12 @@ def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
         "queue_delay_ms_p50": _quantile(total, 0.5),
         "queue_delay_ms_p95": _quantile(total, 0.95),
     }
+
+
+def _drain_ms(trace: str, seed: int, rows: pl.DataFrame) -> pl.Series:
+    schedule = linktraces.of(trace, "rate", seed)
+    backlog = rows["backlog_bytes"].to_numpy()
+    return pl.Series(linktraces.drain_ms(schedule, seed, rows["time_s"].to_numpy(), backlog))
 
 
 def _timeouts_per_flow(flows: list[dict]) -> float | None:

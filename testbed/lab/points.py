@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lab import harm
+from lab import harm, linktraces
 from lab import scenario as scenarios
 from lab.algorithms import ALGORITHMS, STOCK_SCTP, sctp_variant
 from lab.errors import BadInput
@@ -111,7 +111,7 @@ def expand(
                         axes=axes,
                         spec=spec,
                         warmup_s=at.run.warmup_s,
-                        bound_mbps=bound_mbps(at, ALGORITHMS[algorithm].transport),
+                        bound_mbps=bound_mbps(at, ALGORITHMS[algorithm].transport, seed),
                         build=build_key(
                             {flow["algorithm"] for flow in spec["flows"]},
                             at.medium is not None,
@@ -202,7 +202,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         "sctp": variant,
         "sctp_settings": asdict(at.sctp) if variant else {},
         "links": links,
-        "lablinks": _lablinks(at),
+        "lablinks": _lablinks(at, seed),
         "flows": flows,
         "udp": udp,
         "events": [
@@ -223,9 +223,22 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     }
 
 
-def _lablinks(at: Scenario) -> dict[str, dict]:
-    """Return the hops whose packets get their time when they leave: where the rate changes."""
-    return {event.link: {} for event in at.events if event.rate_mbps is not None}
+def _lablinks(at: Scenario, seed: int) -> dict[str, dict]:
+    """Return the hops whose packets get their time when they leave: where the rate changes, by
+    events or a trace: its schedules (kind -> digest of the steps), how long before the point they
+    begin, and the means of rate and loss after the warm-up."""
+    hops: dict[str, dict] = {event.link: {} for event in at.events if event.rate_mbps is not None}
+    for hop, link in at.links.items():
+        if link.is_traced:
+            schedules = linktraces.of_link(link, seed).values()
+            mean = linktraces.at_point(link, seed, at.run.warmup_s, at.run.duration_s)
+            hops[hop] = {
+                "schedules": {schedule.kind: schedule.digest for schedule in schedules},
+                "offset_s": linktraces.offset_s(seed),
+                "rate_mbps": round(mean.rate_mbps, 6),
+                "loss_pct": round(mean.loss_pct, 6),
+            }
+    return hops
 
 
 def _tap_every(at: Scenario) -> int:
@@ -246,13 +259,23 @@ def _short_seed(seed: int) -> int:
     return derived_seed(seed, "medium") >> 32 | 1
 
 
-def bound_mbps(at: Scenario, transport: str = "tcp") -> float:
+def mean_links(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the links of SPEC, of what is traced with the mean rate and loss after the warm-up."""
+    return {hop: link | spec["lablinks"].get(hop, {}) for hop, link in spec["links"].items()}
+
+
+def least_rate_mbps(spec: dict[str, Any]) -> float:
+    """Return the least rate of a hop of SPEC that has one, as what a point costs goes by it."""
+    return min(link["rate_mbps"] for link in mean_links(spec).values() if link["rate_mbps"])
+
+
+def bound_mbps(at: Scenario, transport: str = "tcp", seed: int = 1) -> float:
     """Return (1-p)C as goodput of TRANSPORT in Mb/s: the least, over the forward hops between first
     homes, of a hop's rate times what survives the losses from there on, times the payload's share
-    of a frame; where events change a link, the mean over the time after the warm-up. What UDP
-    takes of it is not subtracted: a flow that pushes it aside gets more. SCTP can exceed it where
-    there are second homes, which carry its retransmissions. Of a wireless chain it is what one
-    sender would get over one hop if nothing came back."""
+    of a frame; where events or traces (at SEED) change a link, the mean over the time after the
+    warm-up. What UDP takes of it is not subtracted: a flow that pushes it aside gets more. SCTP can
+    exceed it where there are second homes, which carry its retransmissions. Of a wireless chain it
+    is what one sender would get over one hop if nothing came back."""
     mss_bytes = max(flow.mss_bytes for flow in at.flows if not flow.is_udp)
     if at.medium:
         payload_bytes, frame_bytes = full_frame_bytes(transport, mss_bytes)
@@ -261,12 +284,13 @@ def bound_mbps(at: Scenario, transport: str = "tcp") -> float:
     since_s, mbit = 0.0, 0.0
     for event in at.events:
         from_s = max(since_s, at.run.warmup_s)
-        mbit += max(event.at_s - from_s, 0.0) * _least_mbps(list(links.values()))
+        if event.at_s > from_s:
+            mbit += (event.at_s - from_s) * _least_mbps(links, seed, from_s, event.at_s)
         since_s = event.at_s
         if event.link in links:
             links[event.link] = replace(links[event.link], **event.changes)
     from_s = max(since_s, at.run.warmup_s)
-    mbit += (at.run.duration_s - from_s) * _least_mbps(list(links.values()))
+    mbit += (at.run.duration_s - from_s) * _least_mbps(links, seed, from_s, at.run.duration_s)
     return mbit / (at.run.duration_s - at.run.warmup_s) * payload_share(transport, mss_bytes)
 
 
@@ -287,21 +311,26 @@ def residual_mbps(spec: dict[str, Any], transport: str, offered_mbps: list[float
     """Return what UDP leaves of the hops' rates as goodput of TRANSPORT, in Mb/s: as
     the bound, but less what each UDP flow of SPEC has OFFERED on the hops that it takes."""
     hops = spec["topology"]["hops"]
+    links = mean_links(spec)
     least = math.inf
     for i, hop in enumerate(hops):
-        survives = math.prod(1 - spec["links"][later]["loss_pct"] / 100 for later in hops[i:])
+        survives = math.prod(1 - links[later]["loss_pct"] / 100 for later in hops[i:])
         taken = sum(
             offered
             for flow, offered in zip(spec["udp"], offered_mbps, strict=True)
             if not flow["reverse"] and flow["span"][0] <= i <= flow["span"][1]
         )
-        if spec["links"][hop]["rate_mbps"]:
-            least = min(least, (spec["links"][hop]["rate_mbps"] - taken) * survives)
+        if links[hop]["rate_mbps"]:
+            least = min(least, (links[hop]["rate_mbps"] - taken) * survives)
     return max(least, 0.0) * payload_share(transport) if math.isfinite(least) else 0.0
 
 
-def _least_mbps(hops: list[Link]) -> float:
-    """Return the least of a hop's rate times what survives from there on."""
+def _least_mbps(links: dict[str, Link], seed: int, from_s: float, to_s: float) -> float:
+    """Return the least of a hop's rate times what survives from there on, from FROM_S to TO_S."""
+    hops = [
+        linktraces.at_point(link, seed, from_s, to_s) if link.is_traced else link
+        for link in links.values()
+    ]
     return min(
         hop.rate_mbps * math.prod(1 - later.loss_pct / 100 for later in hops[i:])
         for i, hop in enumerate(hops)

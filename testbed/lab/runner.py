@@ -25,7 +25,7 @@ from rich.progress import (
 )
 
 from lab import build as builds
-from lab import harm
+from lab import harm, lablink
 from lab.backends.base import Backend
 from lab.cpus import claimed
 from lab.links import link_of
@@ -203,7 +203,9 @@ def _meta(
         "algorithms": sorted({point.algorithm for point in points}),
         "seeds": sorted({point.seed for point in points}),
         "tc_commands_of_first_point": {
-            hop: link_of(link).tc_command(hop, link["seed"])
+            hop: lablink.describe(hop, link_of(link))
+            if hop in first.spec["lablinks"]
+            else link_of(link).tc_command(hop, link["seed"])
             for hop, link in first.spec["links"].items()
         },
         "started": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),

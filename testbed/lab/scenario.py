@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lab import places
+from lab import linktraces, places
 from lab.algorithms import ALGORITHMS, is_algorithm_name
 from lab.errors import BadInput, unknown
 from lab.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
@@ -365,9 +365,21 @@ def load(name: str, overrides: dict[str, str] | None = None) -> Scenario:
         source = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} is not valid TOML: {error}") from None
+    _find_traces(source, path.parent)
     for key, text in (overrides or {}).items():
         _override(source, key, text)
     return parse(path.stem, source)
+
+
+def _find_traces(source: Any, folder: Path) -> None:
+    """Let trace files in SOURCE be where the scenario file is, in FOLDER, not where we are."""
+    for key, value in source.items() if isinstance(source, dict) else enumerate(source):
+        if isinstance(value, (dict, list)):
+            _find_traces(value, folder)
+        elif (
+            key in linktraces.KEYS and isinstance(value, str) and linktraces.is_file(value, folder)
+        ):
+            source[key] = str(folder / value)
 
 
 def _override(source: dict, key: str, text: str) -> None:
@@ -651,16 +663,25 @@ def _check_link(where: str, link: Link) -> None:
         raise unknown(f"{where}.aqm", link.aqm, AQMS)
     if link.aqm and not (link.queue_pkts or link.queue_bdp):
         raise BadInput(f"{where}: aqm needs queue_pkts, the most it may hold")
-    if link.queue_pkts and (link.loss_pct or not link.rate_mbps):
+    _check_traces(where, link)
+    if link.queue_pkts and (link.loss_pct or link.loss_trace or not link.has_rate):
         raise BadInput(
-            f"{where}: queue_pkts needs rate_mbps and no loss_pct on the same hop, or the cause"
-            " of a drop would be unknown; put the loss on the wireless hop"
+            f"{where}: queue_pkts needs rate_mbps or trace, and no loss_pct on the same hop, or the"
+            " cause of a drop would be unknown; put the loss on the wireless hop"
         )
     if link.queue_pkts and (link.delay_ms or link.spread_ms or link.aggregate_ms):
         raise BadInput(
             f"{where}: queue_pkts and a delay on one hop, where packets in flight would count as"
             " queued; put the delay on the wireless hop"
         )
+
+
+def _check_traces(where: str, link: Link) -> None:
+    if link.trace and (link.rate_mbps or link.aqm):
+        raise BadInput(f"{where}: a trace takes the place of rate_mbps, and has no aqm")
+    if link.is_traced and (link.aqm or link.aggregate_ms):
+        raise BadInput(f"{where}: traces go with neither aqm nor aggregate_ms")
+    linktraces.of_link(link, seed=1)  # which says what is wrong with a file
 
 
 def _check_policer(where: str, link: Link) -> None:
@@ -695,7 +716,7 @@ def _check_loss_and_delay(where: str, link: Link) -> None:
         raise BadInput(f"{where}.aggregate_pkts = {link.aggregate_pkts}: 1 at least")
     if link.jitter_ms > link.delay_ms:
         raise BadInput(f"{where}: jitter_ms is at most delay_ms, or packets would leave too early")
-    if link.spread_ms and not link.rate_mbps:
+    if link.spread_ms and not link.has_rate:
         raise BadInput(
             f"{where}: jitter_ms and retry_pct need rate_mbps on the same hop, or netem would"
             " change the order of packets"
@@ -931,10 +952,10 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
             f"flow {flow.name}: besides a policer its way {', '.join(way)} needs a delay or a rate,"
             " or it would lose without end in no time"
         )
-    if not any(link.rate_mbps for link in links):
+    if not any(link.has_rate for link in links):
         raise BadInput(
-            f"flow {flow.name}: none of the links {', '.join(way)} has rate_mbps: data would flow"
-            " without end in no time"
+            f"flow {flow.name}: none of the links {', '.join(way)} has rate_mbps or trace: data"
+            " would flow without end in no time"
         )
 
 

@@ -21,7 +21,6 @@ from itertools import pairwise
 from lab.lablink import (
     STEP,
     Attribute,
-    begin_before,
     begin_lablink,
     change_lablink,
     constant_rate,
@@ -103,6 +102,11 @@ class Wire:
         seconds, ns = struct.unpack("=qq", ancillary[0][2])
         (number,) = struct.unpack_from("!I", data, 14)
         return number, seconds * S + ns - self.real_ns - self.start_ns
+
+
+def begin_before(time_ns: int, period_ns: int) -> int:
+    """Return when a loop of PERIOD_NS began that begins anew at TIME_NS and began before now."""
+    return time_ns - -(-S // period_ns) * period_ns
 
 
 def show() -> dict:

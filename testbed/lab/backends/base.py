@@ -24,7 +24,7 @@ from subprocess import TimeoutExpired
 from typing import Any, ClassVar
 
 from lab import build as builds
-from lab import lablink
+from lab import lablink, linktraces
 from lab.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, STOCK_SCTP
 from lab.cpus import claimed
 from lab.errors import BadInput, LabError, unknown
@@ -162,6 +162,7 @@ class Backend(ABC):
         }
         with self._guest_dir() as guest:
             out = guest / "out"
+            _write_schedules(points, out)
             (out / "batch.json").write_text(json.dumps(batch))
             done = 0
             with self._guest(guest, cpu) as kernel:
@@ -365,6 +366,17 @@ def _offered(said: dict[str, str], console: str) -> Offered:
 
 def _algorithms(points: list[Point]) -> set[str]:
     return {flow["algorithm"] for point in points for flow in point.spec["flows"]}
+
+
+def _write_schedules(points: list[Point], out: Path) -> None:
+    """Leave the steps of all traces of POINTS in OUT, where the guest looks for them."""
+    folder = out / lablink.SCHEDULES
+    folder.mkdir()
+    for point in points:
+        for hop in point.spec["lablinks"]:
+            link = link_of(point.spec["links"][hop])
+            for schedule in linktraces.of_link(link, point.seed).values():
+                (folder / schedule.digest).write_bytes(schedule.packed)
 
 
 def _kill_session(kernel: subprocess.Popen) -> None:

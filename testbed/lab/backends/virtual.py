@@ -12,7 +12,7 @@ from pathlib import Path
 from lab import build as builds
 from lab.backends.base import Backend, folder_with_room
 from lab.errors import unknown
-from lab.points import Point
+from lab.points import Point, least_rate_mbps
 
 GUEST_MEMORY_MB = {"lab": 256, "debug": 768}  # by kernel
 RESULTS_ROOM_MB = 128
@@ -44,8 +44,8 @@ class VirtualBackend(Backend):
     def cost_s(self, point: Point) -> float:
         if point.spec["medium"]:  # a fair part of it goes into processes that wake each other
             return SLOWER_BY[self.kernel] * (0.5 + point.spec["duration_s"] * WIRELESS_COST)
-        rates = [link["rate_mbps"] for link in point.spec["links"].values() if link["rate_mbps"]]
-        seconds = 0.1 + point.spec["duration_s"] * (0.0002 + 0.0003 * min(rates))
+        per_second = 0.0002 + 0.0003 * least_rate_mbps(point.spec)
+        seconds = 0.1 + point.spec["duration_s"] * per_second
         return SLOWER_BY[self.kernel] * seconds
 
     def guest_command(self, guest: Path, cpu: int) -> list[str]:

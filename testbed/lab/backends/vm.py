@@ -20,7 +20,7 @@ from pathlib import Path
 from lab import build as builds
 from lab.backends.base import Backend, folder_with_room
 from lab.errors import LabError, unknown
-from lab.points import Point
+from lab.points import Point, least_rate_mbps
 
 QEMU = "qemu-system-x86_64"
 GUEST_MEMORY_MB = 512
@@ -129,8 +129,8 @@ class VmBackend(Backend):
             return REAL_TIME_COST_S + point.spec["duration_s"]
         if point.spec["medium"]:
             return POINT_COST_S + point.spec["duration_s"] * WIRELESS_COST
-        rates = [link["rate_mbps"] for link in point.spec["links"].values() if link["rate_mbps"]]
-        return POINT_COST_S + point.spec["duration_s"] * min(rates) * MBIT_COST_S
+        rate_mbps = least_rate_mbps(point.spec)
+        return POINT_COST_S + point.spec["duration_s"] * rate_mbps * MBIT_COST_S
 
     def guest_command(self, guest: Path, cpu: int) -> list[str]:
         shares = []

@@ -26,7 +26,7 @@ from mininet.net import Mininet
 from lab import topologies
 from lab.algorithms import ALGORITHMS, STOCK_SCTP
 from lab.guest.kernel_log import KernelLog
-from lab.lablink import change_lablink, set_lablink
+from lab.lablink import SCHEDULES, begin_lablink, change_lablink, set_lablink
 from lab.links import change_link, link_of, set_link
 from lab.medium import Medium
 
@@ -207,7 +207,8 @@ class Lab:
             values = links.get(hop, {})
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
                 if hop in lablinks:
-                    set_lablink(dev, link_of(values), values.get("seed", 0), {})
+                    steps = schedules(lablinks[hop])
+                    set_lablink(dev, link_of(values), values.get("seed", 0), steps)
                 else:
                     set_link(dev, link_of(values), values.get("seed", 0))
 
@@ -221,6 +222,7 @@ class Lab:
         if self.medium:
             processes += 2 * len(self.medium.taps)
         start_s = start_time(self.clock, now_s, processes)
+        self.begin_lablinks(point, start_s)
         if self.medium:
             self.start_medium(point, start_s, out)
             self.set_agents(point)
@@ -284,6 +286,15 @@ class Lab:
                     values = settings | {"timestamp_chunk": SCTP_TIMESTAMP_TYPE * timed}
                     for name, value in values.items():
                         (SCTP_SYSCTLS / name).write_text(str(value))
+
+    def begin_lablinks(self, point: dict, start_s: float) -> None:
+        """Let traces be where the seed says when the point starts."""
+        for hop, of in point["lablinks"].items():
+            if of:
+                dev = self.devices[hop]
+                begin_ns = round(start_s * 1e9) - round(of["offset_s"] * 1e9)
+                with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
+                    begin_lablink(dev, link_of(point["links"][hop]), begin_ns)
 
     def play(self, point: dict, start_s: float) -> None:
         """Change links when the events of POINT say so."""
@@ -399,7 +410,8 @@ class Lab:
         may_lose = {event["link"] for event in point["events"] if "loss_pct" in event["changes"]}
         for hop, link in point["links"].items():
             queues = link_of(link).drops_for_congestion
-            if not (queues or link.get("loss_pct") or hop in may_lose):
+            loses = link.get("loss_pct") or link.get("loss_trace") or hop in may_lose
+            if not (queues or loses):
                 continue  # it can neither delay nor drop: nothing to sample
             dev = self.devices[hop]
             pid = self.net[dev.split("-")[0]].pid
@@ -466,6 +478,12 @@ def join_samples(out: Path) -> None:
     for samples in sorted(out.glob("samples-*.csv")):
         with (out / "flows.csv").open("a") as flows:
             flows.write(samples.read_text())
+
+
+def schedules(of: dict) -> dict[str, bytes]:
+    """Return the steps of a lablink's schedules, kind -> bytes."""
+    digests = of.get("schedules", {})
+    return {kind: (OUT / SCHEDULES / digest).read_bytes() for kind, digest in digests.items()}
 
 
 def sender(flow: dict) -> tuple[str, int]:
