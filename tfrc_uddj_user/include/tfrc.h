@@ -27,6 +27,7 @@ extern "C" {
 #define TFRC_API
 #endif
 
+#define TFRC_VERSION		"2.0.0" /* of this header */
 #define TFRC_WIRE_VERSION	1
 #define TFRC_DATA_HEADER_BYTES	52
 #define TFRC_FEEDBACK_MAX_BYTES 1288
@@ -232,7 +233,11 @@ TFRC_API double tfrc_equation(double s, double r, double p);
 /* Its inverse: the p at which X bytes/s are allowed, at most 1. */
 TFRC_API double tfrc_equation_inverse(double s, double r, double x);
 
+/* What went wrong, in words; also for numbers that are no tfrc_error. */
 TFRC_API const char *tfrc_error_text(int error);
+
+/* The version of the library, as TFRC_VERSION. */
+TFRC_API const char *tfrc_version(void);
 
 #ifdef __cplusplus
 }

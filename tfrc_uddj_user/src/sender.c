@@ -790,3 +790,8 @@ const char *tfrc_error_text(int error)
 		return "unknown error";
 	}
 }
+
+const char *tfrc_version(void)
+{
+	return TFRC_VERSION;
+}

@@ -39,12 +39,3 @@ tfrc_time clock_arrival(const struct clock_pair *now,
 		ago = 0;
 	return now->monotonic - ago;
 }
-
-bool clock_sleep_until(tfrc_time time)
-{
-	struct timespec until = {.tv_sec = time / NS_PER_S,
-				 .tv_nsec = time % NS_PER_S};
-
-	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) ==
-	       0;
-}

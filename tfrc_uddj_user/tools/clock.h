@@ -30,7 +30,4 @@ void clock_update(struct clock_pair *pair);
 tfrc_time clock_arrival(const struct clock_pair *now,
 			const struct timespec *real);
 
-/* Sleep until TIME; false if a signal came first. */
-bool clock_sleep_until(tfrc_time time);
-
 #endif

@@ -2,19 +2,31 @@
 #include "common.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 volatile sig_atomic_t stop_signal;
 
+/*
+ * A signal that comes between a look at stop_signal and the sleep after it
+ * would be slept over: so it leaves a byte in a pipe that is polled, too.
+ */
+static int stop_pipe[2] = {-1, -1};
+
 static void on_stop(int number)
 {
+	int error = errno;
+
 	if (!stop_signal)
 		stop_signal = number;
+	(void)!write(stop_pipe[1], "", 1);
+	errno = error;
 }
 
 /* No SA_RESTART: a signal ends the call that sleeps. Output may be a closed
@@ -23,10 +35,44 @@ void stop_signals_catch(void)
 {
 	struct sigaction action = {.sa_handler = on_stop};
 
+	if (pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK))
+		fail("cannot open a pipe: %s", strerror(errno));
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+}
+
+/* The byte stays in the pipe: only who does not know of the signal waits. */
+int wait_polled(struct pollfd *polled, unsigned int count, tfrc_time left)
+{
+	struct pollfd all[POLLED_MAX + 1];
+	struct timespec timeout = {0};
+	int ready;
+
+	if (left > 0)
+		timeout = (struct timespec){.tv_sec = left / NS_PER_S,
+					    .tv_nsec = left % NS_PER_S};
+	memcpy(all, polled, count * sizeof(all[0]));
+	all[count] = (struct pollfd){.fd = stop_signal ? -1 : stop_pipe[0],
+				     .events = POLLIN};
+	ready = ppoll(all, count + 1, left == TFRC_NEVER ? NULL : &timeout,
+		      NULL);
+	for (unsigned int i = 0; i < count; i++)
+		polled[i].revents = ready > 0 ? all[i].revents : 0;
+	return ready > 0 ? ready - (all[count].revents != 0) : 0;
+}
+
+bool sleep_until(tfrc_time time)
+{
+	while (!stop_signal) {
+		tfrc_time left = time - clock_now();
+
+		if (left <= 0)
+			return true;
+		wait_polled(NULL, 0, left);
+	}
+	return false;
 }
 
 static void print_line(const char *format, va_list arguments)
@@ -74,24 +120,29 @@ static _Noreturn void bad_getopt(int code, char **argv)
 		    argv[optind - 1]);
 }
 
-int next_option(int argc, char **argv, const struct option *options, int help,
+int next_option(int argc, char **argv, const struct option *options,
 		const char *usage)
 {
-	int code = getopt_long(argc, argv, ":46", options, NULL);
+	int code = getopt_long(argc, argv, ":46h", options, NULL);
 
 	if (code == ':' || code == '?')
 		bad_getopt(code, argv);
-	if (code == help) {
+	if (code == OPT_HELP)
 		fputs(usage, stdout);
-		exit(EXIT_DONE);
-	}
-	return code;
+	else if (code == OPT_VERSION)
+		printf("%s %s\n", program_invocation_short_name,
+		       tfrc_version());
+	else
+		return code;
+	exit(fflush(stdout) ? EXIT_FAILED : EXIT_DONE);
 }
 
 /* A decimal number that is not negative; END is behind it. */
 static bool take_decimal(const char *text, double *value, char **end)
 {
-	if (*text < '0' || *text > '9') /* no signs, blanks, infinities */
+	const char *digit = *text == '.' ? text + 1 : text;
+
+	if (*digit < '0' || *digit > '9') /* no signs, blanks, infinities */
 		return false;
 	*value = strtod(text, end);
 	return isfinite(*value);
@@ -145,6 +196,59 @@ uint64_t option_number(const char *option, const char *text, uint64_t min,
 	return value;
 }
 
+const char *option_port(const char *text)
+{
+	option_number("PORT", text, 1, 65535);
+	return text;
+}
+
+int option_family(int before, int code)
+{
+	int family = code == '4' ? AF_INET : AF_INET6;
+
+	if (before && before != family)
+		bad_options("give -4 or -6, not both");
+	return family;
+}
+
+/* How many bytes the UTF-8 character at TEXT has; 0: it is none. */
+static unsigned int utf8_bytes(const unsigned char *text)
+{
+	unsigned int bytes = *text < 0x80		     ? 1
+			     : *text >= 0xc2 && *text < 0xe0 ? 2
+			     : *text >= 0xe0 && *text < 0xf0 ? 3
+			     : *text >= 0xf0 && *text < 0xf5 ? 4
+							     : 0;
+
+	for (unsigned int i = 1; i < bytes; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	/* longer than need be, a surrogate, or beyond the last character */
+	if ((*text == 0xe0 && text[1] < 0xa0) ||
+	    (*text == 0xed && text[1] > 0x9f) ||
+	    (*text == 0xf0 && text[1] < 0x90) ||
+	    (*text == 0xf4 && text[1] > 0x8f))
+		return 0;
+	return bytes;
+}
+
+const char *option_name(const char *option, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	while (*at) {
+		unsigned int bytes = utf8_bytes(at);
+
+		if (!bytes || *at < 0x20 || *at == 0x7f || strchr(",\"", *at))
+			bad_options(
+				"%s takes UTF-8 text without commas, quotes "
+				"and control characters",
+				option);
+		at += bytes;
+	}
+	return text;
+}
+
 int option_choice(const char *option, const char *text,
 		  const char *const *names)
 {
@@ -169,8 +273,7 @@ struct addrinfo *resolve(const char *host, const char *port, int family,
 	int error = getaddrinfo(host, port, &hints, &found);
 
 	if (error)
-		fail("cannot find %s port %s: %s",
-		     host ? host : "a local address", port,
+		fail("cannot find %s: %s", host ? host : "a local address",
 		     gai_strerror(error));
 	return found;
 }
@@ -184,12 +287,14 @@ FILE *open_output(const char *path)
 	return file;
 }
 
-void close_output(FILE *file, const char *path)
+bool close_output(FILE *file)
 {
 	bool failed = ferror(file);
+	int left = file == stdout ? fflush(file) : fclose(file);
 
-	if ((file == stdout ? fflush(file) : fclose(file)) || failed)
-		fail("cannot write '%s': %s", path, strerror(errno));
+	if (failed && !errno)
+		errno = EIO;
+	return !failed && !left;
 }
 
 void json_text(FILE *out, const char *text)

@@ -8,6 +8,7 @@
 
 #include <getopt.h>
 #include <netdb.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -18,6 +19,17 @@ extern volatile sig_atomic_t stop_signal;
 
 void stop_signals_catch(void);
 
+/*
+ * poll() for at most LEFT ns (TFRC_NEVER: without end), or until a signal came,
+ * also if that was just before. There is room for POLLED_MAX descriptors.
+ * Returns how many of them are ready.
+ */
+#define POLLED_MAX 2
+int wait_polled(struct pollfd *polled, unsigned int count, tfrc_time left);
+
+/* Sleep until TIME; false if a signal came first. */
+bool sleep_until(tfrc_time time);
+
 /* Print "PROGRAM: message" on stderr; fail() then exits with 1, bad_options()
  * with 2. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -27,11 +39,24 @@ _Noreturn void bad_options(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 
 /*
- * The next option, -1 after the last, as getopt_long(). --help, whose code is
- * HELP, prints USAGE and exits with 0; what is no option exits with 2.
+ * The next option, -1 after the last, as getopt_long(). --help and -h print
+ * USAGE,
+ * --version the library's version, and exit with 0; what is no option exits
+ * with 2.
  */
-int next_option(int argc, char **argv, const struct option *options, int help,
+#define OPT_HELP    'h'
+#define OPT_VERSION 'V'
+int next_option(int argc, char **argv, const struct option *options,
 		const char *usage);
+
+/* PORT as it is written, if it is a number from 1 to 65535; else exits with 2. */
+const char *option_port(const char *text);
+
+/* AF_INET or AF_INET6 for option -4 or -6; both given, exits with 2. */
+int option_family(int before, int code);
+
+/* A name that may stand in JSON and CSV; else exits with 2. */
+const char *option_name(const char *option, const char *text);
 
 /* Values of options; each exits with 2 and says what it takes if TEXT is not
  * valid. */
@@ -51,8 +76,8 @@ struct addrinfo *resolve(const char *host, const char *port, int family,
 /* Open PATH for writing, "-" being standard output; exits if it cannot. */
 FILE *open_output(const char *path);
 
-/* Flush and close; exits if not everything could be written. */
-void close_output(FILE *file, const char *path);
+/* Flush and close; false, with errno set, if not everything could be written. */
+bool close_output(FILE *file);
 
 void json_text(FILE *out, const char *text);
 

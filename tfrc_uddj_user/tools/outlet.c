@@ -170,6 +170,8 @@ void outlet_send(struct outlet *outlet, const struct outlet_packet *packets,
 			outlet_send(outlet, packets + first, count - first);
 			return;
 		}
+		if (sent < 0 && errno == ECONNREFUSED)
+			outlet->refused = true;
 		if (sent < 0) {
 			outlet->errors += m.packets[done];
 			sent = 1;

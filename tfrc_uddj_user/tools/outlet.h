@@ -19,12 +19,14 @@
  * @segments: the kernel cuts long messages
  * @lead_ns: how far ahead packets may be handed over; 0: it does not wait
  * @errors: packets that were refused; each is as lost as any other
+ * @refused: the other host said that nobody listens there
  */
 struct outlet {
 	int fd;
 	bool segments;
 	tfrc_time lead_ns;
 	uint64_t errors;
+	bool refused;
 };
 
 /* A packet, and when it is to leave. */

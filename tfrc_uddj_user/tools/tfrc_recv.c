@@ -25,14 +25,16 @@
 #define UDP_GRO 104
 #endif
 
-#define BATCH	     32
+#define BATCH 32
+/* So many batches, then feedback, timers and signals have their turn. */
+#define ROUNDS	     16
 #define SOCKET_BYTES (8 << 20)
 #define SILENT_NS    (30 * NS_PER_S)
 #define LINGER_NS    (2 * NS_PER_S) /* for repetitions of the end */
 #define JITTER_SHIFT 16.0	    /* RFC 3550, 6.4.1 */
 
 struct options {
-	const char *bind, *port, *output, *json, *oracle;
+	const char *bind, *port, *peer, *output, *json, *oracle;
 	int family, ready_fd;
 	tfrc_time interval;
 	bool quiet, discard, one_off;
@@ -43,6 +45,14 @@ struct mark {
 	struct tfrc_receiver_info info;
 };
 
+/* An interval of the results. */
+struct record {
+	tfrc_time from, to;
+	uint64_t received; /* bytes of data */
+	uint64_t lost_congestion, lost_random;
+	double loss_event_rate; /* p, at its end */
+};
+
 struct connection {
 	struct tfrc_receiver *receiver; /* NULL: none */
 	struct sockaddr_storage peer;
@@ -51,6 +61,8 @@ struct connection {
 	tfrc_time transit, transit_low;
 	double jitter_ns;
 	struct mark last;
+	struct record *records;
+	size_t record_count;
 };
 
 struct run {
@@ -59,7 +71,9 @@ struct run {
 	FILE *output, *json;
 	struct oracle *oracle;
 	struct connection connection;
+	struct addrinfo *peers; /* who may send; NULL: all */
 	uint64_t strangers, served;
+	char error[256];       /* output went nowhere: this is the end */
 	struct clock_pair now; /* as last read: looks at the clock are what
 				  costs in the lab */
 	tfrc_time next_output;
@@ -73,19 +87,21 @@ static const char usage[] =
 	"output.\n"
 	"  --bind ADDR          local address (default: all)\n"
 	"  -4, -6               IPv4 or IPv6 only\n"
+	"  --peer HOST          take packets from there only\n"
 	"  --output PATH        write the data there\n"
 	"  --discard            do not write it\n"
 	"  --one-off            end after one connection\n"
 	"\n"
 	"  --interval S         seconds from line to line on standard error "
 	"(default 1)\n"
-	"  --quiet              no lines\n"
+	"  --quiet              no lines, and no intervals in results\n"
 	"  --json PATH          results, a JSON object a line for each "
 	"connection\n"
 	"  --ready-fd N         write \"ready\\n\" to this open descriptor "
 	"once listening\n"
 	"  --oracle NETNS:DEV   testbeds: packets that come in there got past "
 	"all queues\n"
+	"  -h, --help           this text; --version\n"
 	"\n"
 	"SIGINT and SIGTERM end it; a connection that lasts is reported "
 	"first.\n";
@@ -100,7 +116,7 @@ enum option_code {
 	OPT_JSON,
 	OPT_READY,
 	OPT_ORACLE,
-	OPT_HELP,
+	OPT_PEER,
 };
 
 static const struct option long_options[] = {
@@ -113,7 +129,9 @@ static const struct option long_options[] = {
 	{"json", required_argument, NULL, OPT_JSON},
 	{"ready-fd", required_argument, NULL, OPT_READY},
 	{"oracle", required_argument, NULL, OPT_ORACLE},
+	{"peer", required_argument, NULL, OPT_PEER},
 	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
 
@@ -148,11 +166,11 @@ static void take_option(struct options *o, int code)
 	case OPT_ORACLE:
 		o->oracle = optarg;
 		break;
-	case '4':
-		o->family = AF_INET;
+	case OPT_PEER:
+		o->peer = optarg;
 		break;
 	default:
-		o->family = AF_INET6;
+		o->family = option_family(o->family, code);
 	}
 }
 
@@ -160,14 +178,17 @@ static void read_options(struct options *o, int argc, char **argv)
 {
 	int code;
 
-	while ((code = next_option(argc, argv, long_options, OPT_HELP,
-				   usage)) != -1)
+	while ((code = next_option(argc, argv, long_options, usage)) != -1)
 		take_option(o, code);
 	if (argc - optind != 1)
 		bad_options("give a port; see --help");
-	o->port = argv[optind];
+	o->port = option_port(argv[optind]);
 	if (o->discard && o->output)
 		bad_options("give --output or --discard, not both");
+	if (o->json && !strcmp(o->json, "-") && !o->discard &&
+	    (!o->output || !strcmp(o->output, "-")))
+		bad_options("data and --json cannot both be standard output: "
+			    "give --output or --discard");
 }
 
 static int open_socket(const struct options *o)
@@ -202,6 +223,14 @@ static int open_socket(const struct options *o)
 
 /* --- output -------------------------------------------------------------- */
 
+/* The first is what is told, after all results. */
+static void cannot_write(struct run *run, const char *what)
+{
+	if (!run->error[0])
+		snprintf(run->error, sizeof(run->error), "cannot write %s: %s",
+			 what, strerror(errno));
+}
+
 static double mbps(uint64_t bytes, tfrc_time in)
 {
 	return in > 0 ? (double)bytes * 8e3 / (double)in : 0;
@@ -227,6 +256,52 @@ static void print_line(const struct connection *c, tfrc_time now,
 		info->congested ? "  congested" : "");
 }
 
+static void add_record(struct connection *c, tfrc_time now,
+		       const struct tfrc_receiver_info *info)
+{
+	const struct tfrc_receiver_info *last = &c->last.info;
+	size_t count = c->record_count;
+
+	/* room doubles: it is full at each power of two */
+	if (!(count & (count - 1))) {
+		struct record *more = realloc(
+			c->records, (count ? 2 * count : 1) * sizeof(*more));
+
+		if (!more)
+			fail("out of memory");
+		c->records = more;
+	}
+	c->records[c->record_count++] = (struct record){
+		.from = c->last.at,
+		.to = now,
+		.received = info->payload_received - last->payload_received,
+		.lost_congestion = info->packets_lost_congestion -
+				   last->packets_lost_congestion,
+		.lost_random =
+			info->packets_lost_random - last->packets_lost_random,
+		.loss_event_rate = info->loss_event_rate,
+	};
+}
+
+static void write_records(const struct connection *c, FILE *out)
+{
+	fputs(",\"intervals\":[", out);
+	for (size_t i = 0; i < c->record_count; i++) {
+		const struct record *r = &c->records[i];
+
+		fprintf(out,
+			"%s{\"from_s\":%.6f,\"to_s\":%.6f"
+			",\"bytes_received\":%" PRIu64
+			",\"lost_congestion\":%" PRIu64
+			",\"lost_random\":%" PRIu64
+			",\"loss_event_rate\":%.9f}",
+			i ? "," : "", (double)(r->from - c->begin) * 1e-9,
+			(double)(r->to - c->begin) * 1e-9, r->received,
+			r->lost_congestion, r->lost_random, r->loss_event_rate);
+	}
+	fputc(']', out);
+}
+
 static void output(struct run *run, tfrc_time now)
 {
 	struct connection *c = &run->connection;
@@ -239,6 +314,8 @@ static void output(struct run *run, tfrc_time now)
 		return;
 	tfrc_receiver_get_info(c->receiver, &info);
 	print_line(c, now, &info);
+	if (run->json)
+		add_record(c, now, &info);
 	c->last = (struct mark){.at = now, .info = info};
 }
 
@@ -254,15 +331,15 @@ static void write_json(struct run *run)
 	fprintf(run->json,
 		",\"bytes_received\":%" PRIu64 ",\"packets_received\":%" PRIu64
 		",\"lost_congestion\":%" PRIu64 ",\"lost_random\":%" PRIu64
-		",\"late\":%" PRIu64 ",\"refused\":%" PRIu64
-		",\"loss_events\":%" PRIu64
+		",\"late\":%" PRIu64 ",\"stale\":%" PRIu64
+		",\"refused\":%" PRIu64 ",\"loss_events\":%" PRIu64
 		",\"loss_event_rate\":%.9f,\"congested_rtts\":%" PRIu64
 		",\"jitter_ms\":%.6f,\"skew_ppm\":%.3f,\"strangers\":%" PRIu64,
 		info.payload_received, info.packets_received,
 		info.packets_lost_congestion, info.packets_lost_random,
-		info.packets_late, info.packets_refused, info.loss_events,
-		info.loss_event_rate, info.congested_rtts, c->jitter_ns * 1e-6,
-		info.skew_ppm, run->strangers);
+		info.packets_late, info.packets_stale, info.packets_refused,
+		info.loss_events, info.loss_event_rate, info.congested_rtts,
+		c->jitter_ns * 1e-6, info.skew_ppm, run->strangers);
 	if (run->oracle)
 		fprintf(run->json,
 			",\"congestion_as_congestion\":%" PRIu64
@@ -271,8 +348,16 @@ static void write_json(struct run *run)
 			",\"random_as_random\":%" PRIu64,
 			info.judged[0][0], info.judged[0][1], info.judged[1][0],
 			info.judged[1][1]);
+	if (!run->options->quiet)
+		write_records(c, run->json);
+	fputs(",\"error\":", run->json);
+	if (run->error[0])
+		json_text(run->json, run->error);
+	else
+		fputs("null", run->json);
 	fputs("}\n", run->json);
-	fflush(run->json);
+	if (fflush(run->json))
+		cannot_write(run, "--json");
 }
 
 /* --- connections --------------------------------------------------------- */
@@ -303,11 +388,12 @@ static void connection_end(struct run *run)
 	if (run->connection.over == TFRC_NEVER)
 		connection_report(run);
 	tfrc_receiver_free(run->connection.receiver);
+	free(run->connection.records);
 	run->connection.receiver = NULL;
 }
 
-static void connection_begin(struct run *run, tfrc_time now, uint64_t id,
-			     const struct msghdr *msg)
+static void connection_begin(struct run *run, tfrc_time now, tfrc_time arrival,
+			     uint64_t id, const struct msghdr *msg)
 {
 	struct connection *c = &run->connection;
 	struct tfrc_receiver_config config = {0};
@@ -319,11 +405,11 @@ static void connection_begin(struct run *run, tfrc_time now, uint64_t id,
 		oracle_connection(run->oracle, id);
 	}
 	*c = (struct connection){.receiver = tfrc_receiver_new(&config),
-				 .begin = now,
-				 .newest = now,
+				 .begin = arrival,
+				 .newest = arrival,
 				 .over = TFRC_NEVER,
 				 .transit_low = INT64_MAX,
-				 .last = {.at = now}};
+				 .last = {.at = arrival}};
 	if (!c->receiver)
 		fail("out of memory");
 	c->peer_bytes = msg->msg_namelen;
@@ -362,6 +448,15 @@ static void send_feedback(struct run *run, tfrc_time now)
 		complain("cannot send feedback: %s", strerror(errno));
 }
 
+static void answer_due(struct run *run)
+{
+	const struct tfrc_receiver *receiver = run->connection.receiver;
+	tfrc_time now = run->now.monotonic;
+
+	if (receiver && tfrc_receiver_next_timer(receiver) <= now)
+		send_feedback(run, now);
+}
+
 /* RFC 3550, 6.4.1; the delay is counted from the smallest, as clocks have an
  * offset. */
 static void note_transit(struct connection *c, tfrc_time transit)
@@ -383,6 +478,34 @@ static bool is_peer(const struct connection *c, const struct msghdr *msg)
 	       !memcmp(msg->msg_name, &c->peer, c->peer_bytes);
 }
 
+/* --peer: is it from there? An IPv4 address may be written as IPv6's. */
+static bool is_welcome(const struct run *run, const struct msghdr *msg)
+{
+	const struct sockaddr_in6 *v6 = msg->msg_name;
+	const struct sockaddr_in *v4 = msg->msg_name;
+	const void *mapped = &v6->sin6_addr.s6_addr[12];
+
+	for (const struct addrinfo *at = run->peers; at; at = at->ai_next) {
+		const struct sockaddr_in6 *p6 =
+			(const struct sockaddr_in6 *)at->ai_addr;
+		const struct sockaddr_in *p4 =
+			(const struct sockaddr_in *)at->ai_addr;
+
+		if (at->ai_family == AF_INET && v6->sin6_family == AF_INET6 &&
+		    IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) &&
+		    !memcmp(mapped, &p4->sin_addr, sizeof(p4->sin_addr)))
+			return true;
+		if (at->ai_family != v6->sin6_family)
+			continue;
+		if (at->ai_family == AF_INET
+			    ? v4->sin_addr.s_addr == p4->sin_addr.s_addr
+			    : !memcmp(&v6->sin6_addr, &p6->sin6_addr,
+				      sizeof(p6->sin6_addr)))
+			return true;
+	}
+	return !run->peers;
+}
+
 static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival,
 			const uint8_t *packet, size_t bytes,
 			const struct msghdr *msg)
@@ -398,23 +521,22 @@ static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival,
 		uint64_t id;
 
 		if (tfrc_connection_of(packet, bytes, &id) ||
-		    !may_begin(run, now)) {
+		    !is_welcome(run, msg) || !may_begin(run, now)) {
 			run->strangers++;
 			return;
 		}
-		connection_begin(run, now, id, msg);
+		connection_begin(run, now, arrival, id, msg);
 		due = tfrc_receiver_data(c->receiver, now, arrival, packet,
 					 bytes, &data);
 	}
 	if (due < 0)
 		return;
-	c->newest = arrival;
+	if (arrival > c->newest)
+		c->newest = arrival;
 	note_transit(c, data.transit_ns);
-	if (run->output && data.payload_bytes &&
+	if (run->output && data.payload_bytes && !run->error[0] &&
 	    fwrite(data.payload, data.payload_bytes, 1, run->output) != 1)
-		fail("cannot write the data: %s", strerror(errno));
-	if (due)
-		send_feedback(run, now);
+		cannot_write(run, "the data");
 	if (data.fin && c->over == TFRC_NEVER) {
 		connection_report(run);
 		c->over = now;
@@ -470,7 +592,7 @@ static void take_buffer(struct run *run, const uint8_t *buffer, size_t bytes,
 	} while (bytes);
 }
 
-static void receive(struct run *run)
+static int receive_batch(struct run *run)
 {
 	static struct sockaddr_storage from[BATCH];
 	static union {
@@ -482,28 +604,37 @@ static void receive(struct run *run)
 	struct iovec where[BATCH];
 	int count;
 
-	do {
-		for (unsigned int i = 0; i < BATCH; i++) {
-			where[i] = (struct iovec){
-				.iov_base = run->packets[i],
-				.iov_len = sizeof(run->packets[i])};
-			batch[i] = (struct mmsghdr){
-				.msg_hdr = {.msg_iov = &where[i],
-					    .msg_iovlen = 1,
-					    .msg_name = &from[i],
-					    .msg_namelen = sizeof(from[i]),
-					    .msg_control = control[i].bytes,
-					    .msg_controllen =
-						    sizeof(control[i])}};
-		}
-		count = recvmmsg(run->fd, batch, BATCH, MSG_DONTWAIT, NULL);
-		clock_update(&run->now);
-		for (int i = 0; i < count; i++)
-			take_buffer(run, run->packets[i], batch[i].msg_len,
-				    &batch[i].msg_hdr);
-	} while (count == BATCH);
-	if (run->output)
-		fflush(run->output);
+	for (unsigned int i = 0; i < BATCH; i++) {
+		where[i] = (struct iovec){.iov_base = run->packets[i],
+					  .iov_len = sizeof(run->packets[i])};
+		batch[i] = (struct mmsghdr){
+			.msg_hdr = {.msg_iov = &where[i],
+				    .msg_iovlen = 1,
+				    .msg_name = &from[i],
+				    .msg_namelen = sizeof(from[i]),
+				    .msg_control = control[i].bytes,
+				    .msg_controllen = sizeof(control[i])}};
+	}
+	count = recvmmsg(run->fd, batch, BATCH, MSG_DONTWAIT, NULL);
+	clock_update(&run->now);
+	for (int i = 0; i < count; i++)
+		take_buffer(run, run->packets[i], batch[i].msg_len,
+			    &batch[i].msg_hdr);
+	return count;
+}
+
+static void receive(struct run *run)
+{
+	for (unsigned int round = 0; round < ROUNDS && !stop_signal; round++) {
+		int count = receive_batch(run);
+
+		/* not for each packet: so it echoes what came last */
+		answer_due(run);
+		if (count < BATCH)
+			break;
+	}
+	if (run->output && !run->error[0] && fflush(run->output))
+		cannot_write(run, "the data");
 }
 
 /* --- the loop ------------------------------------------------------------ */
@@ -525,14 +656,10 @@ static tfrc_time wake_at(const struct run *run)
 static void wait_for_packets(struct run *run)
 {
 	struct pollfd polled = {.fd = run->fd, .events = POLLIN};
-	tfrc_time at = wake_at(run),
-		  left = at == TFRC_NEVER ? at : at - run->now.monotonic;
-	struct timespec timeout = {0};
+	tfrc_time at = wake_at(run);
 
-	if (left > 0)
-		timeout = (struct timespec){.tv_sec = left / NS_PER_S,
-					    .tv_nsec = left % NS_PER_S};
-	if (ppoll(&polled, 1, left == TFRC_NEVER ? NULL : &timeout, NULL) > 0)
+	if (wait_polled(&polled, 1,
+			at == TFRC_NEVER ? at : at - run->now.monotonic) > 0)
 		receive(run);
 	else
 		clock_update(&run->now);
@@ -540,14 +667,13 @@ static void wait_for_packets(struct run *run)
 
 static void serve(struct run *run)
 {
-	while (!stop_signal) {
+	while (!stop_signal && !run->error[0]) {
 		struct connection *c = &run->connection;
 		tfrc_time now;
 
 		wait_for_packets(run);
 		now = run->now.monotonic;
-		if (c->receiver && tfrc_receiver_next_timer(c->receiver) <= now)
-			send_feedback(run, now);
+		answer_due(run);
 		output(run, now);
 		if (c->receiver && c->over != TFRC_NEVER &&
 		    now >= c->over + LINGER_NS) {
@@ -578,6 +704,8 @@ int main(int argc, char **argv)
 	if (options.oracle)
 		run.oracle = oracle_open(options.oracle);
 	run.fd = open_socket(&options);
+	if (options.peer)
+		run.peers = resolve(options.peer, NULL, options.family, false);
 	if (!options.discard)
 		run.output = open_output(options.output ? options.output : "-");
 	if (options.json)
@@ -589,12 +717,16 @@ int main(int argc, char **argv)
 	announce(options.ready_fd);
 	serve(&run);
 	connection_end(&run);
-	if (run.output)
-		close_output(run.output, options.output ? options.output : "-");
-	if (run.json)
-		close_output(run.json, options.json);
+	if (run.output && !close_output(run.output))
+		cannot_write(&run, "the data");
+	if (run.json && !close_output(run.json))
+		cannot_write(&run, "--json");
 	oracle_close(run.oracle);
 	free(run.packets);
 	close(run.fd);
-	return EXIT_DONE;
+	if (run.peers)
+		freeaddrinfo(run.peers);
+	if (run.error[0])
+		complain("%s", run.error);
+	return run.error[0] ? EXIT_FAILED : EXIT_DONE;
 }

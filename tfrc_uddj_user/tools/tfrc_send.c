@@ -17,6 +17,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -31,6 +32,12 @@
 #define LEAD_PACKETS 64
 #define FIN_TRIES    8
 #define FIN_WAIT_NS  (NS_PER_S / 2)
+#define TIMEOUT_NS   (30 * NS_PER_S)
+#define REFUSED_NS   NS_PER_S /* a receiver that has answered may be restarting */
+/* Answers are taken in portions, so that a flood of them holds up nothing else.
+ */
+#define RECEIVE_BATCH  16
+#define RECEIVE_ROUNDS 16
 
 static const char *const algorithms[] = {"tfrc", "uddj", "wireless", NULL};
 static const char *const laws[] = {"ease", "mark", "classify", NULL};
@@ -42,8 +49,10 @@ struct options {
 	size_t payload_bytes;
 	struct source source;
 	const char *file;
-	tfrc_time start_at, duration, interval, samples_from;
+	tfrc_time start_at, duration, interval, samples_from, timeout;
 	bool quiet, verbose;
+	unsigned int sources; /* options that say where data comes from */
+	bool has_law, has_samples_from;
 	struct tfrc_sender_config config;
 };
 
@@ -51,6 +60,23 @@ struct options {
 struct mark {
 	tfrc_time at;
 	struct tfrc_sender_info info;
+};
+
+/* An interval of the results. */
+struct record {
+	tfrc_time from, to;
+	uint64_t sent, arrived; /* bytes of data */
+	uint64_t lost_congestion, lost_random;
+	double rate, loss_event_rate; /* bytes/s, p; at its end */
+	tfrc_time rtt;
+};
+
+/* Whether anybody answers. */
+struct answers {
+	uint64_t feedbacks;    /* so far */
+	uint64_t packets;      /* sent, when the newest came */
+	tfrc_time silent_from; /* since when others wait; TFRC_NEVER: none do */
+	tfrc_time refused_from; /* the host says that nobody listens */
 };
 
 struct run {
@@ -62,7 +88,13 @@ struct run {
 	tfrc_time start, end; /* END: TFRC_NEVER without a time limit */
 	tfrc_time next_output, next_sample;
 	struct mark last;
-	FILE *samples;
+	struct answers answers;
+	FILE *samples, *json;
+	bool lines;
+	struct record *records;
+	size_t record_count;
+	bool stop;   /* something failed here: the end is told */
+	bool dead;   /* nobody to tell it to */
 	bool ending; /* no more data: the end is told */
 	unsigned int fin_tries;
 	tfrc_time fin_at;
@@ -92,19 +124,23 @@ static const char usage[] =
 	"ms\n"
 	"  -4, -6               IPv4 or IPv6 only\n"
 	"  --source-port N      local port (default: any)\n"
+	"  --timeout S          give up after so long without an answer "
+	"(default 30)\n"
 	"\n"
 	"  --interval S         seconds from line to line (default 1; 0: "
 	"none)\n"
-	"  --quiet              no lines\n"
+	"  --quiet              no lines, and no intervals in results\n"
 	"  --verbose            say how packets leave\n"
 	"  --json PATH          results as a JSON object; - is standard "
-	"output\n"
+	"output,\n"
+	"                       and then there are no lines\n"
 	"  --rate-file PATH     keep the allowed rate there, bit/s, for an "
 	"encoder\n"
 	"  --name NAME          what results call this flow\n"
 	"  --start-at-s T       CLOCK_MONOTONIC time to start at\n"
 	"  --samples PATH       a time series (CSV) at each interval ...\n"
 	"  --samples-from-s T   ... counted from this CLOCK_MONOTONIC time\n"
+	"  -h, --help           this text; --version\n"
 	"\n"
 	"RATE is in bit/s: 500k, 4M, 1.5G. SIGINT and SIGTERM end the stream "
 	"in order.\n";
@@ -132,7 +168,7 @@ enum option_code {
 	OPT_START,
 	OPT_SAMPLES,
 	OPT_SAMPLES_FROM,
-	OPT_HELP,
+	OPT_TIMEOUT,
 };
 
 static const struct option long_options[] = {
@@ -158,7 +194,9 @@ static const struct option long_options[] = {
 	{"start-at-s", required_argument, NULL, OPT_START},
 	{"samples", required_argument, NULL, OPT_SAMPLES},
 	{"samples-from-s", required_argument, NULL, OPT_SAMPLES_FROM},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
 	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
 
@@ -169,8 +207,15 @@ static void set_source(struct source *source, enum source_kind kind,
 	source->rate = bits_per_s / 8;
 }
 
+static bool is_source(int code)
+{
+	return code == OPT_FILE || code == OPT_ENDLESS || code == OPT_CBR ||
+	       code == OPT_VBR;
+}
+
 static void take_data_option(struct options *o, int code)
 {
+	o->sources += is_source(code);
 	switch (code) {
 	case OPT_FILE:
 		o->file = optarg;
@@ -219,13 +264,14 @@ static void take_output_option(struct options *o, int code)
 		o->rate_file = optarg;
 		break;
 	case OPT_NAME:
-		o->name = optarg;
+		o->name = option_name("--name", optarg);
 		break;
 	case OPT_SAMPLES:
 		o->samples = optarg;
 		break;
 	case OPT_SAMPLES_FROM:
 		o->samples_from = option_seconds("--samples-from-s", optarg);
+		o->has_samples_from = true;
 		break;
 	default:
 		break;
@@ -243,6 +289,10 @@ static void take_option(struct options *o, int code)
 	case OPT_LAW:
 		o->config.uddj_law = (enum tfrc_uddj_law)option_choice(
 			"--law", optarg, laws);
+		o->has_law = true;
+		break;
+	case OPT_TIMEOUT:
+		o->timeout = option_seconds("--timeout", optarg);
 		break;
 	case OPT_MAX_RATE:
 		o->config.max_rate = option_rate("--max-rate", optarg) / 8;
@@ -264,10 +314,8 @@ static void take_option(struct options *o, int code)
 							 optarg, 1, 65535);
 		break;
 	case '4':
-		o->family = AF_INET;
-		break;
 	case '6':
-		o->family = AF_INET6;
+		o->family = option_family(o->family, code);
 		break;
 	default:
 		take_data_option(o, code);
@@ -275,17 +323,44 @@ static void take_option(struct options *o, int code)
 	}
 }
 
+static bool is_stdout(const char *path)
+{
+	return path && !strcmp(path, "-");
+}
+
+/* Options that do not go together. */
+static void check_options(struct options *o)
+{
+	if (o->sources > 1)
+		bad_options("give one of --file, --endless, --cbr and --vbr");
+	if (o->has_law && o->config.discrimination != TFRC_LOSS_UDDJ)
+		bad_options("--law is for --algorithm uddj");
+	if (o->has_samples_from && !o->samples)
+		bad_options("--samples-from-s needs --samples");
+	if (!o->interval && o->samples)
+		bad_options("--samples needs an --interval above 0");
+	if (!o->interval && o->rate_file)
+		bad_options("--rate-file needs an --interval above 0");
+	if (is_stdout(o->rate_file))
+		bad_options("--rate-file takes a file: it is replaced");
+	if (is_stdout(o->json) && is_stdout(o->samples))
+		bad_options("--json and --samples cannot both be standard "
+			    "output");
+	if (!o->timeout)
+		bad_options("--timeout takes more than 0 seconds");
+}
+
 static void read_options(struct options *o, int argc, char **argv)
 {
 	int code;
 
-	while ((code = next_option(argc, argv, long_options, OPT_HELP,
-				   usage)) != -1)
+	while ((code = next_option(argc, argv, long_options, usage)) != -1)
 		take_option(o, code);
 	if (argc - optind != 2)
 		bad_options("give a host and a port; see --help");
 	o->host = argv[optind];
-	o->port = argv[optind + 1];
+	o->port = option_port(argv[optind + 1]);
+	check_options(o);
 	if (o->source.kind == SOURCE_ENDLESS && !o->duration &&
 	    !o->source.limit)
 		complain("no --duration and no --bytes: this goes on until it "
@@ -343,6 +418,64 @@ static uint16_t local_port(int fd)
 		       : ntohs(address.sin6_port);
 }
 
+/* --- what goes wrong ------------------------------------------------------ */
+
+/* Something failed; the first of it is what is told in the end. */
+static void note_error(struct run *run, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void note_error(struct run *run, const char *format, ...)
+{
+	va_list arguments;
+
+	if (run->error[0])
+		return;
+	va_start(arguments, format);
+	vsnprintf(run->error, sizeof(run->error), format, arguments);
+	va_end(arguments);
+}
+
+/* What is written goes nowhere: the stream ends in order. */
+static void cannot_write(struct run *run, const char *what)
+{
+	note_error(run, "cannot write %s: %s", what, strerror(errno));
+	run->stop = true;
+}
+
+static void give_up(struct run *run, const char *why)
+{
+	note_error(run, "%s", why);
+	run->dead = true;
+}
+
+/* Is there anybody at the other end? */
+static void watch_answers(struct run *run, tfrc_time now)
+{
+	struct answers *a = &run->answers;
+	struct tfrc_sender_info info;
+
+	tfrc_sender_get_info(run->sender, &info);
+	if (info.feedbacks != a->feedbacks)
+		*a = (struct answers){.feedbacks = info.feedbacks,
+				      .packets = info.packets_sent,
+				      .silent_from = TFRC_NEVER,
+				      .refused_from = TFRC_NEVER};
+	else if (run->outlet.refused && a->refused_from == TFRC_NEVER)
+		a->refused_from = now;
+	if (info.packets_sent > a->packets && a->silent_from == TFRC_NEVER)
+		a->silent_from = now;
+	run->outlet.refused = false;
+	if (!a->feedbacks && a->refused_from != TFRC_NEVER)
+		give_up(run, "nobody listens there: Connection refused");
+	else if (a->refused_from != TFRC_NEVER &&
+		 now - a->refused_from >= REFUSED_NS)
+		give_up(run, "the receiver has gone: Connection refused");
+	else if (a->silent_from != TFRC_NEVER &&
+		 now - a->silent_from >= run->options->timeout)
+		give_up(run, a->feedbacks ? "the receiver answers no more"
+					  : "the receiver never answered");
+}
+
 /* --- output -------------------------------------------------------------- */
 
 static double mbps(double bytes, tfrc_time in)
@@ -370,15 +503,67 @@ static void print_line(struct run *run, tfrc_time now,
 		    now - run->last.at),
 	       info->rate * 8e-6, info->loss_event_rate,
 	       (double)info->rtt_ns * 1e-6, congestion, at_random);
-	fflush(stdout);
+	if (fflush(stdout))
+		cannot_write(run, "to standard output");
+}
+
+static void add_record(struct run *run, tfrc_time now,
+		       const struct tfrc_sender_info *info)
+{
+	const struct tfrc_sender_info *last = &run->last.info;
+	size_t count = run->record_count;
+
+	/* room doubles: it is full at each power of two */
+	if (!(count & (count - 1))) {
+		struct record *more = realloc(
+			run->records, (count ? 2 * count : 1) * sizeof(*more));
+
+		if (!more)
+			fail("out of memory");
+		run->records = more;
+	}
+	run->records[run->record_count++] = (struct record){
+		.from = run->last.at,
+		.to = now,
+		.sent = info->payload_sent - last->payload_sent,
+		.arrived = info->payload_arrived - last->payload_arrived,
+		.lost_congestion = info->packets_lost_congestion -
+				   last->packets_lost_congestion,
+		.lost_random =
+			info->packets_lost_random - last->packets_lost_random,
+		.rate = info->rate,
+		.loss_event_rate = info->loss_event_rate,
+		.rtt = info->rtt_ns,
+	};
+}
+
+static void write_records(const struct run *run, FILE *out)
+{
+	fputs(",\"intervals\":[", out);
+	for (size_t i = 0; i < run->record_count; i++) {
+		const struct record *r = &run->records[i];
+
+		fprintf(out,
+			"%s{\"from_s\":%.6f,\"to_s\":%.6f,\"bytes_sent\":"
+			"%" PRIu64 ",\"bytes_acked\":%" PRIu64
+			",\"lost_congestion\":%" PRIu64
+			",\"lost_random\":%" PRIu64
+			",\"rate_mbps\":%.6f,\"loss_event_rate\":%.9f"
+			",\"srtt_us\":%lld}",
+			i ? "," : "", (double)(r->from - run->start) * 1e-9,
+			(double)(r->to - run->start) * 1e-9, r->sent,
+			r->arrived, r->lost_congestion, r->lost_random,
+			r->rate * 8e-6, r->loss_event_rate,
+			(long long)r->rtt / 1000);
+	}
+	fputc(']', out);
 }
 
 /*
  * Replaced, not overwritten: who reads it never sees half of it. And not before
  * the first answer, as that is when the rate begins to mean something.
  */
-static void write_rate(const struct run *run,
-		       const struct tfrc_sender_info *info)
+static void write_rate(struct run *run, const struct tfrc_sender_info *info)
 {
 	const char *path = run->options->rate_file;
 	double most = run->options->config.max_rate;
@@ -387,16 +572,26 @@ static void write_rate(const struct run *run,
 	FILE *file;
 
 	if ((size_t)snprintf(part, sizeof(part), "%s.part", path) >=
-	    sizeof(part))
-		fail("the name of --rate-file is too long");
-	file = open_output(part);
-	fprintf(file, "%.0f\n", rate * 8);
-	close_output(file, part);
-	if (rename(part, path))
-		fail("cannot write '%s': %s", path, strerror(errno));
+	    sizeof(part)) {
+		errno = ENAMETOOLONG;
+		cannot_write(run, "--rate-file");
+		return;
+	}
+	file = fopen(part, "we");
+	if (file)
+		fprintf(file, "%.0f\n", rate * 8);
+	if (!file || !close_output(file) || rename(part, path))
+		cannot_write(run, "--rate-file");
 }
 
 /* The columns of the lab's flows.csv. */
+static const char samples_header[] =
+	"time_s,flow,algorithm,ca_state,cwnd_pkts,ssthresh_pkts,srtt_ms,"
+	"rttvar_ms,min_rtt_ms,rto_ms,inflight_pkts,lost_pkts,retransmits,"
+	"timeouts,bytes_acked,delivery_rate_mbps,pacing_rate_mbps,cc_kind,"
+	"cc_bw_mbps,cc_min_rtt_ms,cc_pacing_gain,cc_cwnd_gain,vegas_rtt_ms,"
+	"vegas_minrtt_ms\n";
+
 static void write_sample(struct run *run, const struct tfrc_sender_info *info)
 {
 	const struct options *o = run->options;
@@ -430,8 +625,10 @@ static void output(struct run *run, tfrc_time now)
 		write_sample(run, &info);
 	if (now < run->next_output)
 		return;
-	if (!o->quiet)
+	if (run->lines)
 		print_line(run, now, &info);
+	if (run->json && !o->quiet)
+		add_record(run, now, &info);
 	if (o->rate_file && info.rtt_ns)
 		write_rate(run, &info);
 	run->last = (struct mark){.at = now, .info = info};
@@ -445,6 +642,7 @@ static void start_output(struct run *run)
 
 	run->next_output = run->next_sample = TFRC_NEVER;
 	run->last.at = run->start;
+	run->lines = !o->quiet && !is_stdout(o->json) && !is_stdout(o->samples);
 	if (!o->interval)
 		return;
 	if (!o->quiet || o->rate_file)
@@ -452,6 +650,7 @@ static void start_output(struct run *run)
 	if (!o->samples)
 		return;
 	run->samples = open_output(o->samples);
+	fputs(samples_header, run->samples);
 	run->next_sample = o->samples_from;
 	while (run->next_sample < run->start)
 		run->next_sample += o->interval;
@@ -499,6 +698,8 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 		json_text(out, run->error);
 	else
 		fputs("null", out);
+	if (!o->quiet)
+		write_records(run, out);
 	fputs("}\n", out);
 }
 
@@ -590,15 +791,16 @@ static void send_fin(struct run *run, tfrc_time now)
 
 static void receive(struct run *run)
 {
-	uint8_t packets[16][TFRC_FEEDBACK_MAX_BYTES + 1];
-	struct mmsghdr batch[16];
-	struct iovec where[16];
-	int count;
+	uint8_t packets[RECEIVE_BATCH][TFRC_FEEDBACK_MAX_BYTES + 1];
+	struct mmsghdr batch[RECEIVE_BATCH];
+	struct iovec where[RECEIVE_BATCH];
+	int count = RECEIVE_BATCH;
 
-	do {
+	for (unsigned int round = 0;
+	     round < RECEIVE_ROUNDS && count == RECEIVE_BATCH; round++) {
 		tfrc_time now;
 
-		for (unsigned int i = 0; i < 16; i++) {
+		for (unsigned int i = 0; i < RECEIVE_BATCH; i++) {
 			where[i] =
 				(struct iovec){.iov_base = packets[i],
 					       .iov_len = sizeof(packets[i])};
@@ -606,12 +808,15 @@ static void receive(struct run *run)
 				.msg_hdr = {.msg_iov = &where[i],
 					    .msg_iovlen = 1}};
 		}
-		count = recvmmsg(run->outlet.fd, batch, 16, MSG_DONTWAIT, NULL);
+		count = recvmmsg(run->outlet.fd, batch, RECEIVE_BATCH,
+				 MSG_DONTWAIT, NULL);
+		if (count < 0 && errno == ECONNREFUSED)
+			run->outlet.refused = true;
 		now = clock_now();
 		for (int i = 0; i < count; i++)
 			tfrc_sender_feedback(run->sender, now, packets[i],
 					     batch[i].msg_len);
-	} while (count == 16);
+	}
 }
 
 /* --- the loop ------------------------------------------------------------ */
@@ -624,6 +829,11 @@ static tfrc_time wake_at(const struct run *run, tfrc_time now)
 	tfrc_time due = tfrc_sender_next_send(run->sender);
 
 	at = earlier(at, earlier(run->next_output, run->next_sample));
+	if (run->answers.silent_from != TFRC_NEVER)
+		at = earlier(at,
+			     run->answers.silent_from + run->options->timeout);
+	if (run->answers.refused_from != TFRC_NEVER)
+		at = earlier(at, run->answers.refused_from + REFUSED_NS);
 	if (run->ending)
 		return earlier(at, run->fin_at);
 	/* handed over half of the lead ahead, so that waking up late is early */
@@ -640,14 +850,11 @@ static bool wait_for_work(struct run *run, tfrc_time now)
 {
 	struct pollfd polled[2] = {{.fd = run->outlet.fd, .events = POLLIN},
 				   {.fd = run->source.fd, .events = POLLIN}};
-	nfds_t count = source_wants_read(&run->source) && !run->ending ? 2 : 1;
-	tfrc_time left = wake_at(run, now) - now;
-	struct timespec timeout = {0};
+	unsigned int count =
+		source_wants_read(&run->source) && !run->ending ? 2 : 1;
+	tfrc_time at = wake_at(run, now);
 
-	if (left > 0)
-		timeout = (struct timespec){.tv_sec = left / NS_PER_S,
-					    .tv_nsec = left % NS_PER_S};
-	if (ppoll(polled, count, &timeout, NULL) <= 0)
+	if (wait_polled(polled, count, at == TFRC_NEVER ? at : at - now) <= 0)
 		return false;
 	if (polled[0].revents)
 		receive(run);
@@ -658,12 +865,14 @@ static bool is_over(struct run *run, tfrc_time now)
 {
 	struct tfrc_sender_info info;
 
-	if (!run->ending &&
-	    (stop_signal || now >= run->end || source_ended(&run->source))) {
+	if (!run->ending && (stop_signal || run->stop || now >= run->end ||
+			     source_ended(&run->source))) {
 		run->ending = true;
 		run->end = TFRC_NEVER;
 		run->fin_at = now;
 	}
+	if (run->dead)
+		return true;
 	if (!run->ending)
 		return false;
 	tfrc_sender_get_info(run->sender, &info);
@@ -676,17 +885,21 @@ static void stream(struct run *run)
 	bool readable = false;
 	tfrc_time now = clock_now();
 
-	while (!is_over(run, now)) {
+	for (;;) {
+		/* what has been read may have been the last */
 		if (source_update(&run->source, now, readable)) {
-			snprintf(run->error, sizeof(run->error),
-				 "cannot read the data: %s", strerror(errno));
+			note_error(run, "cannot read the data: %s",
+				   strerror(errno));
 			run->source.eof = true;
 		}
+		if (is_over(run, now))
+			return;
 		tfrc_sender_timer(run->sender, now);
 		if (run->ending)
 			send_fin(run, now);
 		else
 			send_due(run, now);
+		watch_answers(run, now);
 		output(run, now);
 		readable = wait_for_work(run, now);
 		now = clock_now();
@@ -708,38 +921,44 @@ static int open_data(const struct options *o)
 
 static void finish(struct run *run)
 {
-	const struct options *o = run->options;
 	tfrc_time ended = clock_now();
 	struct tfrc_sender_info info;
-	FILE *out;
 
+	if (ended < run->start) /* a signal came before it */
+		ended = run->start;
 	tfrc_sender_get_info(run->sender, &info);
-	if (!info.fin_acked && !run->error[0])
-		snprintf(run->error, sizeof(run->error), "%s",
-			 info.feedbacks ? "the receiver did not confirm the end"
-					: "the receiver never answered");
-	if (!o->quiet)
+	if (!info.fin_acked)
+		note_error(run, "%s",
+			   info.feedbacks
+				   ? "the receiver did not confirm the end"
+				   : "the receiver never answered");
+	if (run->lines)
 		printf("%8.2f-%-8.2f s  sent %9.3f  arrived %9.3f Mbit/s  in "
 		       "all, %" PRIu64 " bytes arrived\n",
 		       0.0, (double)(ended - run->start) * 1e-9,
 		       mbps((double)info.payload_sent, ended - run->start),
 		       mbps((double)info.payload_arrived, ended - run->start),
 		       info.payload_arrived);
-	if (run->samples)
-		close_output(run->samples, o->samples);
-	if (!o->json)
+	if (run->lines && fflush(stdout))
+		cannot_write(run, "to standard output");
+	if (run->samples && !close_output(run->samples))
+		cannot_write(run, "--samples");
+	if (!run->json)
 		return;
-	out = open_output(o->json);
-	write_json(run, out, ended);
-	close_output(out, o->json);
+	write_json(run, run->json, ended);
+	if (!close_output(run->json))
+		cannot_write(run, "--json");
 }
 
 int main(int argc, char **argv)
 {
 	struct options options = {.name = "flow",
 				  .payload_bytes = PAYLOAD_DEFAULT,
-				  .interval = NS_PER_S};
-	struct run run = {.options = &options};
+				  .interval = NS_PER_S,
+				  .timeout = TIMEOUT_NS};
+	struct run run = {.options = &options,
+			  .answers = {.silent_from = TFRC_NEVER,
+				      .refused_from = TFRC_NEVER}};
 
 	read_options(&options, argc, argv);
 	stop_signals_catch();
@@ -747,6 +966,8 @@ int main(int argc, char **argv)
 	      1); /* ns: timers are as exact as they can be */
 	options.source.fd = open_data(&options);
 	run.source = options.source;
+	if (options.json)
+		run.json = open_output(options.json);
 	outlet_open(&run.outlet, open_socket(&options), options.verbose);
 	run.packets = calloc(OUTLET_BATCH, sizeof(run.packets[0]));
 	random_bytes(&options.config.connection_id,
@@ -755,7 +976,7 @@ int main(int argc, char **argv)
 	options.config.packet_bytes =
 		(uint32_t)options.payload_bytes + TFRC_DATA_HEADER_BYTES;
 	if (options.start_at)
-		clock_sleep_until(options.start_at);
+		sleep_until(options.start_at);
 	run.start = options.start_at ? options.start_at : clock_now();
 	run.end = options.duration ? run.start + options.duration : TFRC_NEVER;
 	run.sender = tfrc_sender_new(&options.config, run.start);
@@ -767,6 +988,7 @@ int main(int argc, char **argv)
 	tfrc_sender_free(run.sender);
 	source_close(&run.source);
 	free(run.packets);
+	free(run.records);
 	if (run.error[0])
 		complain("%s", run.error);
 	return run.error[0] ? EXIT_FAILED : EXIT_DONE;

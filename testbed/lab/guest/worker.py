@@ -477,7 +477,7 @@ def join_samples(out: Path) -> None:
     """Put the time series that TFRC flows wrote of themselves to those of the probe."""
     for samples in sorted(out.glob("samples-*.csv")):
         with (out / "flows.csv").open("a") as flows:
-            flows.write(samples.read_text())
+            flows.write(samples.read_text().partition("\n")[2])  # without the header
 
 
 def schedules(of: dict) -> dict[str, bytes]:
