@@ -170,6 +170,8 @@ struct wccp_counts {
  * @load: what passed in this interval
  * @share: what is given
  * @share_until: that long (jiffies)
+ * @others: what passes without the option
+ * @crowded: others fill the channel
  * @shares: @share is valid
  * @asked: the medium has been asked and has not answered yet
  * @channel: what is known of it
@@ -188,6 +190,8 @@ struct wccp_agent {
 	struct wccp_load load;
 	struct wccp_share share;
 	unsigned long share_until;
+	struct wccp_others others;
+	bool crowded;
 	bool shares;
 	bool asked;
 	struct wccp_channel channel;
@@ -430,7 +434,8 @@ static s32 wccp_pass(struct wccp_agent *agent,
 		       payload_bytes);
 	/* of an interval that has just begun nothing is known: stay as it is */
 	if (wccp_is_giving(agent))
-		given = wccp_share_feedback(&agent->share, request->rate,
+		given = agent->crowded ? WCCP_OTHERS :
+			wccp_share_feedback(&agent->share, request->rate,
 					    request->interval_ms);
 	return min(feedback, given);
 }
@@ -453,6 +458,19 @@ static void wccp_hear_clock(struct wccp_channel *channel, u64 time_ns)
 	channel->runs = runs;
 	channel->told_ns = time_ns;
 	channel->told = jiffies;
+}
+
+/* What passes without the option is of others: here so many bytes. */
+static void wccp_pass_other(struct wccp_agent *agent, u32 bytes)
+{
+	agent->others.bytes += bytes;
+}
+
+/* Does a packet that cannot be read, or is no segment, bring anything? */
+static bool wccp_is_other(const struct sk_buff *skb)
+{
+	return skb->protocol == htons(ETH_P_IP) ||
+	       skb->protocol == htons(ETH_P_IPV6);
 }
 
 /* The channel was busy for @busy_ns of @time_ns, two counters. */
@@ -480,6 +498,9 @@ static void wccp_hear_channel(struct wccp_agent *agent, u64 time_ns,
 	if (known && agent->load.pkts) {
 		wccp_share_update(&agent->share, &agent->load, passed_ns,
 				  busy_ns - channel->busy_ns, &law);
+		agent->crowded = wccp_others_update(&agent->others,
+						    &agent->share,
+						    &agent->load);
 		lives_ms = min_t(u64, WCCP_INTERVAL_MAX_MS,
 				 div_u64(passed_ns, WCCP_NSEC_PER_MSEC));
 		agent->share_until = jiffies +
@@ -487,6 +508,7 @@ static void wccp_hear_channel(struct wccp_agent *agent, u64 time_ns,
 		agent->shares = true;
 	}
 	memset(&agent->load, 0, sizeof(agent->load));
+	agent->others.bytes = 0;
 	channel->time_ns = time_ns;
 	channel->busy_ns = busy_ns;
 	channel->known = true;
@@ -648,7 +670,9 @@ static u32 wccp_ack_wait_ms(const struct wccp_echo *echo,
 		return 0;
 	segment_bytes = READ_ONCE(inet_csk(sk)->icsk_ack.rcv_mss);
 	enough = (u64)segments * segment_bytes;
-	if (segments == 1 || echo->segment_bytes < segment_bytes ||
+	/* beside others the ACKs clock a window, and theirs do not wait */
+	if (segments == 1 || echo->feedback == WCCP_OTHERS ||
+	    echo->segment_bytes < segment_bytes ||
 	    READ_ONCE(tcp_sk(sk)->rcv_wnd) < 2 * enough)
 		return 0;
 	if (!echo->acks || !fresh || fresh >= enough)
@@ -667,17 +691,24 @@ static void wccp_ack_note(struct wccp_echo *echo, u32 ack_seq)
 
 /* --- what comes in ---------------------------------------------------------- */
 
+/* The socket of this host that a segment is for, with a reference; NULL: none. */
+static struct sock *wccp_socket_of(const struct sk_buff *skb,
+				   const struct wccp_segment *segment)
+{
+	const struct wccp_tuple *tuple = &segment->tuple;
+
+	return compat_inet_lookup_established(dev_net(skb->dev), tuple->saddr,
+					      tuple->sport, tuple->daddr,
+					      tuple->dport, skb->dev->ifindex);
+}
+
 /* The sender's socket hears what came back. */
 static void wccp_tell_socket(struct wccp_agent *agent,
 			     const struct sk_buff *skb,
 			     const struct wccp_segment *segment)
 {
-	const struct wccp_tuple *tuple = &segment->tuple;
-	struct sock *sk;
+	struct sock *sk = wccp_socket_of(skb, segment);
 
-	sk = compat_inet_lookup_established(dev_net(skb->dev), tuple->saddr,
-					    tuple->sport, tuple->daddr,
-					    tuple->dport, skb->dev->ifindex);
 	if (!sk)
 		return;
 	if (sk_fullsock(sk) && tcp_wccp_is_used(sk)) {
@@ -691,19 +722,50 @@ static void wccp_tell_socket(struct wccp_agent *agent,
 	sock_gen_put(sk);
 }
 
+/* Our socket that data has come to is to answer in its own data, too. */
+static void wccp_note_data(const struct sk_buff *skb,
+			   const struct wccp_segment *segment)
+{
+	struct sock *sk = wccp_socket_of(skb, segment);
+
+	if (!sk)
+		return;
+	if (sk_fullsock(sk) && tcp_wccp_is_used(sk))
+		tcp_wccp_note_data(sk);
+	sock_gen_put(sk);
+}
+
+/* What is to be forwarded is seen when it leaves. */
+static bool wccp_ends_here(const struct sk_buff *skb)
+{
+	struct iphdr buffer;
+	const struct iphdr *iph = skb_header_pointer(skb, 0, sizeof(buffer),
+						     &buffer);
+
+	return iph && inet_addr_type(dev_net(skb->dev), iph->daddr) == RTN_LOCAL;
+}
+
 static void wccp_incoming(struct wccp_agent *agent, const struct sk_buff *skb)
 {
 	struct wccp_segment segment;
+	bool is_segment;
 
-	if (!wccp_read_segment(skb, 0, &segment) || segment.found.sealed)
+	if (!wccp_ends_here(skb))
 		return;
-	if (segment.found.data < 0 && segment.found.echo < 0)
+	is_segment = wccp_read_segment(skb, 0, &segment) &&
+		     !segment.found.sealed;
+	if (!is_segment || (segment.found.data < 0 && segment.payload_bytes)) {
+		spin_lock(&agent->lock);
+		wccp_pass_other(agent, is_segment ? segment.payload_bytes :
+						    skb->len);
+		spin_unlock(&agent->lock);
+	}
+	if (!is_segment)
 		return;
-	/* what is to be forwarded is seen when it leaves */
-	if (inet_addr_type(dev_net(skb->dev), segment.tuple.daddr) != RTN_LOCAL)
-		return;
-	if (segment.found.data >= 0 && segment.payload_bytes)
+	if (segment.found.data >= 0 && segment.payload_bytes) {
 		wccp_echo_note(agent, skb, &segment);
+		wccp_note_data(skb, &segment);
+	}
 	if (segment.found.echo >= 0 && segment.acks)
 		wccp_tell_socket(agent, skb, &segment);
 }
@@ -778,6 +840,8 @@ static u32 wccp_outgoing(struct wccp_agent *agent, struct sk_buff *skb,
 		if (!wait_ms)
 			wccp_ack_note(echo, segment->ack_seq);
 	}
+	if (segment->found.data < 0)
+		wccp_pass_other(agent, segment->payload_bytes);
 	if (segment->found.data < 0 || !segment->payload_bytes)
 		return wait_ms;
 	request = wccp_option_read(segment->options + segment->found.data);
@@ -920,8 +984,14 @@ static int wccp_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		return qdisc_drop(skb, sch, to_free);
 	if (skb->protocol != htons(ETH_P_IP) || skb_network_offset(skb) < 0 ||
 	    !wccp_read_segment(skb, skb_network_offset(skb), &segment) ||
-	    segment.found.sealed)
+	    segment.found.sealed) {
+		if (wccp_is_other(skb)) {
+			spin_lock(&agent->lock);
+			wccp_pass_other(agent, skb->len);
+			spin_unlock(&agent->lock);
+		}
 		return qdisc_enqueue_tail(skb, sch);
+	}
 	spin_lock(&agent->lock);
 	until_ns = wccp_join(sch, skb, &segment, to_free);
 	wait_ms = wccp_outgoing(agent, skb, &segment);
@@ -990,6 +1060,7 @@ static int wccp_init(struct Qdisc *sch, struct nlattr *opt,
 	mutex_lock(&wn->mutex);
 	list_add_tail(&agent->list, &wn->agents);
 	mutex_unlock(&wn->mutex);
+	tcp_wccp_note_agents(dev_net(dev), 1);
 	return 0;
 }
 
@@ -1005,6 +1076,7 @@ static void wccp_destroy(struct Qdisc *sch)
 	mutex_lock(&wn->mutex);
 	list_del(&agent->list);
 	mutex_unlock(&wn->mutex);
+	tcp_wccp_note_agents(dev_net(agent->dev), -1);
 	dev_remove_pack(&agent->tap);
 	qdisc_watchdog_cancel(&agent->watchdog);
 	timer_shutdown_sync(&agent->timer);

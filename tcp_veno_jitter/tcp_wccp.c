@@ -20,25 +20,35 @@
  *   T_c     wccp_interval_us() us
  *   b       pkts_per_interval  segments
  *
- *                    feedback
- *   plain TCP ----------------------> rate: segments are paced with r_p
- *             <----------------------
- *               none for a while, or a timeout
+ *               feedback                   loss, ECN: the core repairs
+ *   plain  --------------------->  paced  ---------------------> repair
+ *          <---------------------         <---------------------
+ *    none for a while, others fill          all is repaired
+ *    the channel
+ *
+ * Two structures of operations, one name. Plain is Reno as the core has it, to the
+ * byte: nothing is paced, no hook takes the window over. So is repair: packet
+ * conservation, timeouts and undo are the core's, which leaves them to a module that
+ * has a cong_control hook. Only paced has that hook: segments are paced with r_p, and
+ * it does what the core then leaves out (wccp_validate()). With nothing on its way
+ * paced is plain, too, so that after an idle time the core restarts the window, and
+ * wccp_event() the rate.
  *
  * Under the rate there is always Reno's window, and r_p is never more than twice
  * what the window allows: whatever nodes say, a loss halves the window. With
- * feedback the window is at most window_percent of r_p * min_rtt. Without it, it
- * is Reno, paced as the kernel paces it.
+ * feedback the window is at most window_percent of r_p * min_rtt.
  *
  * Differences from the paper: T_c is of the smallest round trip time, not of the
  * smoothed one, so that who fills queues does not answer the more slowly. fb > 0
  * counts only if it is about data that was sent after the last change, which is
  * a round trip. It is between -r_p/2 and r_p. A flow whose application has no
  * more to send, or that repairs a loss, is not given more. r_p bounds the window:
- * near the edge of what the channel carries nodes notice too much only late.
+ * near the edge of what the channel carries nodes notice too much only late. Where
+ * others fill the channel, whoever yields to them has nothing (wccp_share.h).
  */
 
 #include <linux/module.h>
+#include <net/netns/generic.h>
 #include <net/tcp.h>
 
 #include "compat/tcp_cong.h"
@@ -65,12 +75,10 @@ MODULE_PARM_DESC(window_percent,
 #define WCCP_FIRST_PKTS		2U	/* until an ACK says if there is feedback */
 #define WCCP_SLOWEST_SHIFT	1	/* r_p is half a segment a round trip */
 #define WCCP_WINDOW_SHIFT	1	/* r_p is twice the window's rate */
-#define WCCP_PACE_STARTUP_PERCENT 200	/* without feedback, as the kernel has it */
-#define WCCP_PACE_PERCENT	120
 
 /**
  * struct tcp_wccp - private area of a connection
- * @rate: r_p (bytes/s); 0: plain TCP
+ * @rate: r_p (bytes/s); 0: plain
  * @feedback: newest fb (bytes/s)
  * @round_end: what is sent when so many packets are delivered is sent after r_p
  *	changed (packets, wraps)
@@ -79,11 +87,12 @@ MODULE_PARM_DESC(window_percent,
  * @min_rtt_us: smallest round trip time of whole segments since the last timeout;
  *	~0: none
  * @bytes_acked: so many were acknowledged before (bytes, wraps)
- * @fresh: it came after the last change
+ * @room_bytes: that each segment leaves to the option
+ * @echoes: the peer asks, too: its echo needs room
+ * @fresh: @feedback came after the last change
  * @seen: so did an ACK of what was sent after it
  * @waiting: no data has been acknowledged yet
- * @sinking: the window sinks to snd_ssthresh
- * @reserved: segments are left room for the option
+ * @advanced: the newest ACK acknowledged data
  */
 struct tcp_wccp {
 	u32 rate;
@@ -93,24 +102,73 @@ struct tcp_wccp {
 	u32 heard;
 	u32 min_rtt_us;
 	u32 bytes_acked;
+	u8 room_bytes;
+	u8 echoes;
 	u8 fresh:1,
 	   seen:1,
 	   waiting:1,
-	   sinking:1,
-	   reserved:1;
+	   advanced:1;
 };
 
-static struct tcp_congestion_ops wccp_ops;
+/**
+ * struct wccp_ends - a namespace
+ * @agents: devices whose queueing discipline could put the option on segments
+ */
+struct wccp_ends {
+	atomic_t agents;
+};
 
-/* Segments leave so many bytes to options that TCP does not know of. */
-static void wccp_reserve(struct sock *sk, int bytes)
+static unsigned int wccp_ends_id __read_mostly;
+static struct tcp_congestion_ops wccp_plain_ops;
+static const struct tcp_congestion_ops wccp_paced_ops;
+
+/* --- room for the option ------------------------------------------------------ */
+
+static bool wccp_has_agents(const struct sock *sk)
+{
+	struct wccp_ends *ends = net_generic(sock_net(sk), wccp_ends_id);
+
+	return atomic_read(&ends->agents) > 0;
+}
+
+/*
+ * Segments leave so many bytes to options that TCP does not know of. What else is
+ * left free are IPv4's options: an IPv6 socket that is used for IPv4 may have had its
+ * own, which are in no packet, counted here.
+ */
+static void wccp_set_room(struct sock *sk, u8 bytes)
 {
 	struct inet_connection_sock *icsk = inet_csk(sk);
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+	const struct ip_options_rcu *options =
+		rcu_dereference_protected(inet_sk(sk)->inet_opt,
+					  lockdep_sock_is_held(sk));
+	u16 wanted = (options ? options->opt.optlen : 0) + bytes;
 
-	icsk->icsk_ext_hdr_len += bytes;
+	ca->room_bytes = bytes;
+	if (icsk->icsk_ext_hdr_len == wanted)
+		return;
+	icsk->icsk_ext_hdr_len = wanted;
 	if (icsk->icsk_pmtu_cookie && sk->sk_state != TCP_CLOSE)
 		icsk->icsk_sync_mss(sk, icsk->icsk_pmtu_cookie);
 }
+
+/* IPv4 only, also where an IPv6 socket is used for it; and only where there is use. */
+static void wccp_make_room(struct sock *sk)
+{
+	const struct tcp_wccp *ca = inet_csk_ca(sk);
+	u8 bytes = 0;
+
+	if (inet_csk(sk)->icsk_af_ops->net_header_len != sizeof(struct iphdr))
+		return;
+	if (wccp_has_agents(sk))
+		bytes = WCCP_DATA_BYTES +
+			(READ_ONCE(ca->echoes) ? WCCP_ECHO_BYTES : 0);
+	if (bytes || ca->room_bytes)
+		wccp_set_room(sk, bytes);
+}
+
+/* --- the rate ----------------------------------------------------------------- */
 
 /*
  * One segment a round trip (bytes/s). Small packets, such as those of the
@@ -130,35 +188,15 @@ static void wccp_set_pacing(struct sock *sk, u64 rate)
 		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
-static void wccp_init(struct sock *sk)
+/* The core's own pacing; an application, or fq, may want it for reasons of its own. */
+static void wccp_pace(struct sock *sk, bool paced)
 {
-	struct tcp_wccp *ca = inet_csk_ca(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	memset(ca, 0, sizeof(*ca));
-	ca->min_rtt_us = ~0U;
-	ca->bytes_acked = tp->bytes_acked;
-	/* IPv4 only, also where an IPv6 socket is used for it */
-	if (inet_csk(sk)->icsk_af_ops->net_header_len == sizeof(struct iphdr)) {
-		ca->reserved = 1;
-		wccp_reserve(sk, WCCP_DATA_BYTES);
-	}
-	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
-	if (tp->bytes_acked <= 1 && !tp->data_segs_out) {
-		ca->waiting = 1;
-		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), WCCP_FIRST_PKTS));
-		if (tp->srtt_us)
-			wccp_set_pacing(sk, wccp_first_rate(tp));
-	}
-}
-
-static void wccp_release(struct sock *sk)
-{
-	struct tcp_wccp *ca = inet_csk_ca(sk);
-
-	if (ca->reserved)
-		wccp_reserve(sk, -WCCP_DATA_BYTES);
-	ca->reserved = 0;
+	if (paced)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE,
+			SK_PACING_NEEDED);
+	else if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
+			SK_PACING_NONE);
 }
 
 /* T_c; no lock is needed. */
@@ -249,83 +287,10 @@ static void wccp_start(struct sock *sk)
 	wccp_mark_change(sk);
 }
 
-/* A flow gets no more while it loses, or does not use what it has. */
-static s64 wccp_most(const struct sock *sk, const struct rate_sample *rs)
+/* A flow gets no more that does not use what it has. */
+static s64 wccp_most(const struct rate_sample *rs, const struct tcp_wccp *ca)
 {
-	const struct tcp_wccp *ca = inet_csk_ca(sk);
-
-	if (rs->is_app_limited ||
-	    inet_csk(sk)->icsk_ca_state >= TCP_CA_Recovery)
-		return 0;
-	return ca->rate;
-}
-
-static void wccp_follow(struct sock *sk, const struct rate_sample *rs)
-{
-	struct tcp_wccp *ca = inet_csk_ca(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
-	s64 feedback;
-
-	if (rs->delivered > 0 && !before(rs->prior_delivered, ca->round_end))
-		ca->seen = 1;
-	if (!ca->rate) {
-		if (ca->fresh && tp->srtt_us)
-			wccp_start(sk);
-	} else if (wccp_is_silent(sk)) {
-		ca->rate = 0;
-	} else if (wccp_is_due(tp, ca)) {
-		feedback = clamp_t(s64, ca->feedback, -(s64)ca->rate / 2,
-				   wccp_most(sk, rs));
-		wccp_set_rate(sk, ca->rate + feedback);
-		wccp_mark_change(sk);
-	}
-}
-
-/* The first data has been acknowledged; without feedback it is as if it were now. */
-static void wccp_end_waiting(struct sock *sk)
-{
-	struct tcp_wccp *ca = inet_csk_ca(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	ca->waiting = 0;
-	if (!ca->fresh)
-		tcp_snd_cwnd_set(tp, max_t(u32, tcp_snd_cwnd(tp),
-					   min_t(u32, TCP_INIT_CWND,
-						 tp->snd_cwnd_clamp)));
-}
-
-/* As tcp_update_pacing_rate(), which a cong_control hook replaces. */
-static u64 wccp_plain_rate(const struct tcp_sock *tp)
-{
-	u32 percent = tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2 ?
-		      WCCP_PACE_STARTUP_PERCENT : WCCP_PACE_PERCENT;
-
-	return div_u64(wccp_window_rate(tp) * percent, 100);
-}
-
-/* One packet less for two that arrived, down to the threshold. */
-static void wccp_sink(struct tcp_sock *tp, struct tcp_wccp *ca, u32 acked_pkts)
-{
-	u32 step_pkts = (acked_pkts + !(tp->delivered & 1)) / 2;
-	u32 w = tcp_snd_cwnd(tp);
-
-	if (w > tp->snd_ssthresh + step_pkts) {
-		tcp_snd_cwnd_set(tp, w - step_pkts);
-		return;
-	}
-	tcp_snd_cwnd_set(tp, min(w, tp->snd_ssthresh));
-	ca->sinking = 0;
-}
-
-/* Of whole segments: small packets come back sooner. */
-static void wccp_note_rtt(struct tcp_wccp *ca, const struct tcp_sock *tp,
-			  const struct rate_sample *rs)
-{
-	u32 acked_bytes = (u32)tp->bytes_acked - ca->bytes_acked;
-
-	ca->bytes_acked = tp->bytes_acked;
-	if (rs->rtt_us > 0 && acked_bytes >= tp->mss_cache)
-		ca->min_rtt_us = min_t(u32, ca->min_rtt_us, rs->rtt_us);
+	return rs->is_app_limited ? 0 : ca->rate;
 }
 
 /* What may be on its way; where nodes let too much pass, queues end there. */
@@ -340,53 +305,156 @@ static u32 wccp_most_pkts(const struct tcp_sock *tp, const struct tcp_wccp *ca)
 		       WCCP_WINDOW_MIN_PKTS, ~0U);
 }
 
+/* --- plain, paced and back ----------------------------------------------------- */
+
+static void wccp_be_paced(struct sock *sk)
+{
+	wccp_pace(sk, true);
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &wccp_paced_ops);
+}
+
+/* The window is the core's; with a rate it is for a while. */
+static void wccp_be_plain(struct sock *sk)
+{
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &wccp_plain_ops);
+}
+
+/* Nobody tells how fast to send, or others would take what is yielded. */
+static void wccp_forget_rate(struct sock *sk)
+{
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+
+	ca->rate = 0;
+	ca->fresh = 0;
+	wccp_pace(sk, false);
+	wccp_be_plain(sk);
+}
+
+/* The first data has been acknowledged; without feedback it is as if it were now. */
+static void wccp_end_waiting(struct sock *sk)
+{
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	ca->waiting = 0;
+	if (ca->fresh && ca->feedback != WCCP_OTHERS)
+		return;
+	wccp_pace(sk, false);
+	tcp_snd_cwnd_set(tp, max_t(u32, tcp_snd_cwnd(tp),
+				   min_t(u32, TCP_INIT_CWND,
+					 tp->snd_cwnd_clamp)));
+}
+
+/* An ACK comes in; what it brings is known, what follows from it is not. */
+static void wccp_plain_ack(struct sock *sk, u32 flags)
+{
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+
+	wccp_make_room(sk);
+	if (ca->waiting && tcp_sk(sk)->bytes_acked > 1)
+		wccp_end_waiting(sk);
+	if (inet_csk(sk)->icsk_ca_state >= TCP_CA_CWR)
+		return;
+	if (ca->fresh && ca->feedback == WCCP_OTHERS)
+		wccp_forget_rate(sk);
+	else if (ca->rate && wccp_is_silent(sk))
+		wccp_forget_rate(sk);
+	else if ((ca->rate || ca->fresh) && tcp_sk(sk)->srtt_us)
+		wccp_be_paced(sk);
+}
+
+/* Of whole segments: small packets come back sooner. */
+static void wccp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 acked_bytes = (u32)tp->bytes_acked - ca->bytes_acked;
+
+	ca->bytes_acked = tp->bytes_acked;
+	ca->advanced = acked_bytes > 0;
+	if (sample->rtt_us > 0 && acked_bytes >= tp->mss_cache)
+		ca->min_rtt_us = min_t(u32, ca->min_rtt_us, sample->rtt_us);
+}
+
+static void wccp_follow(struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	s64 feedback;
+
+	if (rs->delivered > 0 && !before(rs->prior_delivered, ca->round_end))
+		ca->seen = 1;
+	if (!ca->rate) {
+		if (ca->fresh && tp->srtt_us)
+			wccp_start(sk);
+	} else if (wccp_is_due(tp, ca)) {
+		feedback = clamp_t(s64, ca->feedback, -(s64)ca->rate / 2,
+				   wccp_most(rs, ca));
+		wccp_set_rate(sk, ca->rate + feedback);
+		wccp_mark_change(sk);
+	}
+}
+
+/*
+ * A window that the application has not filled for a timeout's time is half
+ * forgotten (RFC 2861), as tcp_cwnd_application_limited() has it.
+ */
+static void wccp_validate(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 used_pkts = max_t(u32, tp->snd_cwnd_used, TCP_INIT_CWND);
+	u32 w = tcp_snd_cwnd(tp);
+
+	if (!READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle) ||
+	    (s32)(tcp_jiffies32 - tp->snd_cwnd_stamp) <
+	    (s32)inet_csk(sk)->icsk_rto)
+		return;
+	if (used_pkts < w) {
+		tp->snd_ssthresh = tcp_current_ssthresh(sk);
+		tcp_snd_cwnd_set(tp, (w + used_pkts) >> 1);
+	}
+	tp->snd_cwnd_used = 0;
+	tp->snd_cwnd_stamp = tcp_jiffies32;
+}
+
 static void wccp_main(struct sock *sk, const struct rate_sample *rs)
 {
 	struct tcp_wccp *ca = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 rate;
 
-	if (ca->waiting && tp->bytes_acked > 1)
-		wccp_end_waiting(sk);
-	if (rs->acked_sacked) {
-		if (ca->sinking)
-			wccp_sink(tp, ca, rs->acked_sacked);
-		else if (!tcp_in_cwnd_reduction(sk))
-			tcp_reno_cong_avoid(sk, 0, rs->acked_sacked);
-	}
+	if (ca->advanced)
+		tcp_reno_cong_avoid(sk, 0, rs->acked_sacked);
+	if (rs->is_app_limited)
+		wccp_validate(sk);
 	wccp_follow(sk, rs);
-	wccp_note_rtt(ca, tp, rs);
-	if (ca->rate)
-		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp),
-					 wccp_most_pkts(tp, ca)));
-	if (ca->rate)
-		rate = min_t(u64, ca->rate,
-			     wccp_window_rate(tp) << WCCP_WINDOW_SHIFT);
-	else
-		rate = wccp_plain_rate(tp);
-	wccp_set_pacing(sk, rate);
+	tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), wccp_most_pkts(tp, ca)));
+	wccp_set_pacing(sk, min_t(u64, ca->rate,
+				  wccp_window_rate(tp) << WCCP_WINDOW_SHIFT));
+	if (!tp->packets_out)
+		wccp_be_plain(sk);
 }
 
 TCP_CONG_CONTROL(wccp_cong_control, wccp_main);
 
-/* The window sinks to the threshold, here and not in the core. */
-static u32 wccp_ssthresh(struct sock *sk)
+/* As wccp_plain_ack(), while paced. */
+static void wccp_paced_ack(struct sock *sk, u32 flags)
 {
-	struct tcp_wccp *ca = inet_csk_ca(sk);
+	const struct tcp_wccp *ca = inet_csk_ca(sk);
 
-	ca->waiting = 0;
-	ca->sinking = 1;
-	return tcp_reno_ssthresh(sk);
+	wccp_make_room(sk);
+	if ((ca->fresh && ca->feedback == WCCP_OTHERS) || wccp_is_silent(sk))
+		wccp_forget_rate(sk);
 }
 
-/* tcp_enter_loss() has set the window; the rate begins anew, maybe on another path. */
+/* What is lost or marked, the core answers; after a timeout the rate begins anew. */
 static void wccp_set_state(struct sock *sk, u8 new_state)
 {
 	struct tcp_wccp *ca = inet_csk_ca(sk);
 
+	if (new_state >= TCP_CA_CWR)
+		wccp_be_plain(sk);
 	if (new_state != TCP_CA_Loss)
 		return;
-	ca->sinking = 0;
 	ca->min_rtt_us = ~0U;
 	if (!ca->rate)
 		return;
@@ -394,18 +462,67 @@ static void wccp_set_state(struct sock *sk, u8 new_state)
 	wccp_mark_change(sk);
 }
 
-static u32 wccp_undo_cwnd(struct sock *sk)
+/*
+ * The core has restarted the window after an idle time: the rate begins anew, too. Where
+ * what it is asked to send is not all that there is, it was the rate that let it wait.
+ */
+static void wccp_event(struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_wccp *ca = inet_csk_ca(sk);
 
-	ca->sinking = 0;
-	return tcp_reno_undo_cwnd(sk);
+	if (event != CA_EVENT_CWND_RESTART || !ca->rate ||
+	    tcp_send_head(sk) != tcp_write_queue_tail(sk))
+		return;
+	wccp_set_rate(sk, wccp_first_rate(tcp_sk(sk)));
+	wccp_set_pacing(sk, ca->rate);
+	wccp_mark_change(sk);
+}
+
+/* What the socket has been given, it gets back. */
+static void wccp_release(struct sock *sk)
+{
+	const struct tcp_wccp *ca = inet_csk_ca(sk);
+
+	if (!inet_csk(sk)->icsk_ca_initialized)
+		return;
+	/* the socket may be connected again, or listen */
+	wccp_be_plain(sk);
+	wccp_pace(sk, false);
+	if (ca->room_bytes)
+		wccp_set_room(sk, 0);
+}
+
+/*
+ * Where the namespace has agents, two segments wait for an ACK that says whether the
+ * path has.
+ */
+static void wccp_init(struct sock *sk)
+{
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	memset(ca, 0, sizeof(*ca));
+	ca->min_rtt_us = ~0U;
+	ca->bytes_acked = tp->bytes_acked;
+	if (!wccp_has_agents(sk))
+		return;
+	wccp_make_room(sk);
+	if (tp->bytes_acked > 1 || tp->data_segs_out)
+		return;
+	ca->waiting = 1;
+	wccp_pace(sk, true);
+	tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), WCCP_FIRST_PKTS));
+	if (tp->srtt_us)
+		wccp_set_pacing(sk, wccp_first_rate(tp));
 }
 
 /* Two segments at once are a burst where each silences four hops. */
 static u32 wccp_min_tso_segs(struct sock *sk)
 {
-	return 1;
+	const struct tcp_wccp *ca = inet_csk_ca(sk);
+
+	return ca->rate || ca->waiting ? 1 :
+	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_min_tso_segs);
 }
 
 static size_t wccp_get_info(struct sock *sk, u32 ext, int *attr,
@@ -420,18 +537,31 @@ static size_t wccp_get_info(struct sock *sk, u32 ext, int *attr,
 	return tcp_info_fill(&state, ext, attr, info);
 }
 
-static struct tcp_congestion_ops wccp_ops __read_mostly = {
-	.init		= wccp_init,
-	.release	= wccp_release,
-	.ssthresh	= wccp_ssthresh,
-	.cong_control	= wccp_cong_control,
-	.undo_cwnd	= wccp_undo_cwnd,
-	.set_state	= wccp_set_state,
-	.min_tso_segs	= wccp_min_tso_segs,
-	.get_info	= wccp_get_info,
+/* What both have in common: Reno's law, and what is known of the connection. */
+#define WCCP_OPS							\
+	.init		= wccp_init,					\
+	.release	= wccp_release,					\
+	.ssthresh	= tcp_reno_ssthresh,				\
+	.cong_avoid	= tcp_reno_cong_avoid,				\
+	.undo_cwnd	= tcp_reno_undo_cwnd,				\
+	.set_state	= wccp_set_state,				\
+	.cwnd_event	= wccp_event,					\
+	.pkts_acked	= wccp_pkts_acked,				\
+	.min_tso_segs	= wccp_min_tso_segs,				\
+	.get_info	= wccp_get_info,				\
+	.owner		= THIS_MODULE,					\
+	.name		= "wccp"
 
-	.owner		= THIS_MODULE,
-	.name		= "wccp",
+static struct tcp_congestion_ops wccp_plain_ops __read_mostly = {
+	WCCP_OPS,
+	.in_ack_event	= wccp_plain_ack,
+};
+
+/* Not registered: sockets have these for as long as they are paced. */
+static const struct tcp_congestion_ops wccp_paced_ops = {
+	WCCP_OPS,
+	.in_ack_event	= wccp_paced_ack,
+	.cong_control	= wccp_cong_control,
 };
 
 /**
@@ -440,10 +570,27 @@ static struct tcp_congestion_ops wccp_ops __read_mostly = {
  */
 bool tcp_wccp_is_used(const struct sock *sk)
 {
-	return sk->sk_protocol == IPPROTO_TCP &&
-	       READ_ONCE(inet_csk(sk)->icsk_ca_ops) == &wccp_ops;
+	const struct tcp_congestion_ops *ops;
+
+	if (!sk_is_tcp(sk))
+		return false;
+	ops = READ_ONCE(inet_csk(sk)->icsk_ca_ops);
+	return ops == &wccp_plain_ops || ops == &wccp_paced_ops;
 }
 EXPORT_SYMBOL_GPL(tcp_wccp_is_used);
+
+/**
+ * tcp_wccp_note_agents() - a namespace has more agents, or fewer
+ * @net: the namespace
+ * @more: by how many
+ */
+void tcp_wccp_note_agents(struct net *net, int more)
+{
+	struct wccp_ends *ends = net_generic(net, wccp_ends_id);
+
+	atomic_add(more, &ends->agents);
+}
+EXPORT_SYMBOL_GPL(tcp_wccp_note_agents);
 
 /**
  * tcp_wccp_request() - what a data segment of this socket asks for
@@ -491,15 +638,47 @@ void tcp_wccp_feedback(struct sock *sk, u32 ack_seq, s32 feedback)
 }
 EXPORT_SYMBOL_GPL(tcp_wccp_feedback);
 
+/**
+ * tcp_wccp_note_data() - data with the option has come to a socket that uses this
+ * @sk: a socket that tcp_wccp_is_used()
+ *
+ * Softirq only. If a process has the socket, the next segment will do.
+ */
+void tcp_wccp_note_data(struct sock *sk)
+{
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+
+	bh_lock_sock(sk);
+	if (!sock_owned_by_user(sk) && tcp_wccp_is_used(sk) &&
+	    inet_csk(sk)->icsk_ca_initialized)
+		ca->echoes = 1;
+	bh_unlock_sock(sk);
+}
+EXPORT_SYMBOL_GPL(tcp_wccp_note_data);
+
+static struct pernet_operations wccp_ends_ops = {
+	.id = &wccp_ends_id,
+	.size = sizeof(struct wccp_ends),
+};
+
 static int __init wccp_register(void)
 {
+	int error;
+
 	BUILD_BUG_ON(sizeof(struct tcp_wccp) > ICSK_CA_PRIV_SIZE);
-	return tcp_register_congestion_control(&wccp_ops);
+	error = register_pernet_subsys(&wccp_ends_ops);
+	if (error)
+		return error;
+	error = tcp_register_congestion_control(&wccp_plain_ops);
+	if (error)
+		unregister_pernet_subsys(&wccp_ends_ops);
+	return error;
 }
 
 static void __exit wccp_unregister(void)
 {
-	tcp_unregister_congestion_control(&wccp_ops);
+	tcp_unregister_congestion_control(&wccp_plain_ops);
+	unregister_pernet_subsys(&wccp_ends_ops);
 }
 
 module_init(wccp_register);

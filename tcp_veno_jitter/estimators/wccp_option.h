@@ -30,6 +30,8 @@
 #define WCCP_DATA_BYTES		16
 #define WCCP_ECHO_BYTES		8
 #define WCCP_FEEDBACK_OFFSET	8	/* in the option on data */
+/* fb where others fill the channel, who do not listen: less than any node gives */
+#define WCCP_OTHERS		(-0x7fffffff - 1)
 #define WCCP_OPTIONS_MAX	40	/* bytes of options that a TCP header has */
 
 #define WCCP_OPT_EOL		0

@@ -51,6 +51,9 @@
 #define WCCP_PRESENCE_MAX_NS	2000000000U
 #define WCCP_INTERVAL_MIN_MS	20
 #define WCCP_INTERVAL_MAX_MS	2000
+#define WCCP_OTHERS_PARTS	8	/* an eighth of what passes is a part of it */
+#define WCCP_OTHERS_VAIN_MS	2000
+#define WCCP_OTHERS_LAST_MS	5000
 #define WCCP_RATE_MAX		0x7fffffffU	/* bytes/s: 17 Gb/s */
 #define WCCP_BYTES_MAX		0xffffffffffULL	/* 2^40: bytes * 10^9 / c */
 
@@ -132,6 +135,23 @@ static inline u32 wccp_load_interval_ms(const struct wccp_load *load)
 	return div_u64(load->intervals_ms, load->pkts);
 }
 
+/**
+ * struct wccp_others - who fills the channel without listening; all zero is nobody
+ * @bytes: payload of packets without WCCP's option in this interval
+ * @vain_ms: so long has the channel been too busy while they were part of it
+ * @lasts_ms: and for so long it counts
+ *
+ * Elastic traffic takes what is yielded to it: the channel does not get less busy,
+ * and who yields ends with nothing. Traffic that does not answer (CBR) leaves it less
+ * busy within an interval or two. So it is not what passes that tells them apart, but
+ * that yielding was in vain. It ends when others are no longer part of what passes.
+ */
+struct wccp_others {
+	u64 bytes;
+	u32 vain_ms;
+	u32 lasts_ms;
+};
+
 /* @percent of 1, in 1 / 2^WCCP_SHIFT. */
 static inline u32 wccp_percent(u32 percent)
 {
@@ -205,6 +225,35 @@ static inline void wccp_share_update(struct wccp_share *share,
 					  << WCCP_SHIFT, time_us),
 				  WCCP_FLOWS_MIN, WCCP_RATE_MAX);
 	wccp_share_out(share, wccp_percent(law->shuffle_percent));
+}
+
+/**
+ * wccp_others_update() - an interval is over
+ * @others: state
+ * @share: what is given from now on
+ * @load: what passed with the option
+ *
+ * Return: others fill the channel.
+ */
+static inline bool wccp_others_update(struct wccp_others *others,
+				      const struct wccp_share *share,
+				      const struct wccp_load *load)
+{
+	u32 ms = share->time_us / 1000 + 1;
+	u64 bytes = wccp_min(others->bytes, WCCP_BYTES_MAX);
+	u64 all = bytes + wccp_min(load->bytes, WCCP_BYTES_MAX);
+	bool part = bytes && bytes * WCCP_OTHERS_PARTS >= all;
+
+	others->bytes = 0;
+	others->vain_ms = part && share->factor <= 0 ?
+			  wccp_min(others->vain_ms + ms, WCCP_OTHERS_LAST_MS) :
+			  0;
+	if (others->vain_ms >= WCCP_OTHERS_VAIN_MS ||
+	    (others->lasts_ms && part))
+		others->lasts_ms = WCCP_OTHERS_LAST_MS;
+	else
+		others->lasts_ms -= wccp_min(others->lasts_ms, ms);
+	return others->lasts_ms;
 }
 
 /**

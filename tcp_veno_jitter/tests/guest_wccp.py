@@ -318,6 +318,35 @@ def check_path_mtu():
         assert not any(seen.echo for seen in here if seen.ip_bytes > 1192)
 
 
+@claim("who sends and receives has room for both: segments of full size have option and echo")
+def check_both_ways():
+    with WccpPath(), whole_checksums(), Channel(lambda: 0.5), contextlib.ExitStack() as stack:
+        (flow,) = stack.enter_context(flows(1))
+        net.set_algorithm(flow.peer, "wccp")
+        threading.Thread(target=drain, args=(flow.sock,)).start()
+        back = threading.Thread(target=send_for, args=(flow.peer, 3))
+        back.start()
+        time.sleep(1)
+        tap = listen("s", "to-b")
+        stack.callback(tap.close)
+        back.join()
+        whole = [seen for seen in heard(tap) if seen.payload_bytes > 1000]
+        assert len(whole) > 50 and max(seen.ip_bytes for seen in whole) == net.MTU_BYTES
+        assert all(seen.data and seen.echo for seen in whole[1:]), len(whole)
+
+
+def drain(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while sock.recv(1 << 16):
+            pass
+
+
+def send_for(sock: socket.socket, duration_s: float) -> None:
+    end_s = time.monotonic() + duration_s
+    while time.monotonic() < end_s:
+        sock.sendall(bytes(1 << 14))
+
+
 @claim("with segmentation offloads the option is on each segment, and all arrive whole")
 def check_gso():
     with WccpPath(rate_mbps=400, queue_pkts=10000), Channel(lambda: 0.2):
@@ -406,10 +435,11 @@ def check_window():
 
 
 @contextlib.contextmanager
-def ack_segments(number: int):
-    path = File("/sys/module/sch_wccp/parameters/ack_segments")
+def parameter(name: str, value: int):
+    """Within the block sch_wccp has another value of NAME."""
+    path = File("/sys/module/sch_wccp/parameters", name)
     was = path.read_text()
-    path.write_text(str(number))
+    path.write_text(str(value))
     try:
         yield
     finally:
@@ -422,7 +452,7 @@ def check_acks_are_joined():
     for load, plain, joined in (((10,), 0.5, 0.25), ((0.16, 1), 1, 0.34)):
         for number, wanted in ((1, plain), (3, joined)):
             with (
-                ack_segments(number),
+                parameter("ack_segments", number),
                 WccpPath(),
                 Channel(Load(*load)),
                 flows(1) as (flow,),
@@ -478,7 +508,160 @@ def check_waiting_queue_goes():
         assert all(flow.info().bytes_acked > was for flow, was in zip(three, acked, strict=True))
 
 
+# --- beside others -------------------------------------------------------------
+
+
+@claim("who is beside flows that take what it yields goes by the window, until they are gone")
+def check_beside_reno():
+    with WccpPath(rate_mbps=10, queue_pkts=60), Channel(Load(10)), flows(1) as (flow,):
+        with flows(1, "reno") as (rival,):
+            time.sleep(SETTLE_S)
+            assert rate_mbps(flow) == 0
+            before = flow.info().bytes_acked, rival.info().bytes_acked
+            time.sleep(4 * SETTLE_S)
+            got = [
+                one.info().bytes_acked - was for one, was in zip((flow, rival), before, strict=True)
+            ]
+            assert got[0] > 0.35 * sum(got), got
+        time.sleep(SETTLE_S)
+        assert rate_mbps(flow) > 0
+        time.sleep(SETTLE_S)
+        near(goodput_mbps(flow, 5), 10 * 0.95 * 1432 / 1514, 0.7)
+
+
+@claim("beside traffic that does not answer it takes what is left, and goes on listening")
+def check_beside_cbr():
+    for cbr_mbps in (2, 7):
+        with (
+            WccpPath(rate_mbps=20, queue_pkts=60),
+            Channel(Load(10)),
+            Datagrams(cbr_mbps),
+            flows(1) as (flow,),
+        ):
+            time.sleep(SETTLE_S)
+            for _ in range(20):
+                time.sleep(1)
+                assert rate_mbps(flow) > 0, cbr_mbps
+            near(goodput_mbps(flow, 10), (9.5 - cbr_mbps) * 1432 / 1514, 0.7)
+            assert flow.info().retransmits == 0
+
+
+class Datagrams(threading.Thread):
+    """UDP from a to b, at so many Mb/s, frames counted."""
+
+    FRAME_BYTES, HEADER_BYTES = 1514, 42
+
+    def __init__(self, mbps: float):
+        super().__init__()
+        self.gap_s = self.FRAME_BYTES * 8e-6 / mbps
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        with inside("a"):
+            sock = socket.socket(type=socket.SOCK_DGRAM)
+        with sock:
+            while not self.ended.wait(self.gap_s):
+                with contextlib.suppress(OSError):
+                    payload = bytes(self.FRAME_BYTES - self.HEADER_BYTES)
+                    sock.sendto(payload, (net.ADDRESSES["b"], 9))
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_exc):
+        self.ended.set()
+        self.join()
+
+
 # --- who does not know of it -------------------------------------------------
+
+
+@claim("where there are no agents it is Reno: the same window, and as many losses, to a tenth")
+def check_is_reno():
+    for queue_pkts in (60, 20, 4):
+        seen = {}
+        for algorithm in ("wccp", "reno"):
+            with (
+                WccpPath((), rate_mbps=10, queue_pkts=queue_pkts),
+                flows(1, algorithm) as (flow,),
+            ):
+                infos = [now for _before, now in flow.samples(30, 0.1)]
+                windows = [info.cwnd_pkts for info in infos]
+                seen[algorithm] = sum(windows), infos[-1].retransmits, infos[-1].bytes_acked
+                assert infos[-1].mss_bytes == net.MTU_BYTES - 52
+        for got, wanted in zip(seen["wccp"], seen["reno"], strict=True):
+            near(got, wanted, 0.1 * wanted)
+
+
+@claim(
+    "while it repairs losses its window is what is under way: packets are conserved, as with Reno"
+)
+def check_recovery_conserves():
+    with WccpPath(rate_mbps=10, queue_pkts=200), Channel(lambda: 0.2), flows(1) as (flow,):
+        flow.wait_for(lambda now: now.cwnd_pkts > 60 and now.ca_state == net.OPEN)
+        assert rate_mbps(flow) > 0
+        with flow.outage():  # a burst of losses, and what comes after it arrives
+            time.sleep(0.04)
+        _, begun = flow.wait_for(lambda now: now.ca_state == net.RECOVERY)
+        for _before, now in flow.samples(begun.srtt_us * 0.8e-6):
+            if now.ca_state != net.RECOVERY:
+                break
+            pipe_pkts = under_way_pkts(flow.sock)
+            assert now.cwnd_pkts <= pipe_pkts + 2, (now, pipe_pkts)
+        flow.wait_for(lambda now: now.ca_state == net.OPEN)
+        time.sleep(1)
+        assert rate_mbps(flow) > 0
+
+
+def under_way_pkts(sock: socket.socket) -> int:
+    """Return the segments that have been sent and are neither acknowledged nor taken for lost."""
+    raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, net.TCP_INFO.size)
+    unacked, sacked, lost, retransmitted = net.TCP_INFO.unpack(raw)[12:16]
+    return unacked - sacked - lost + retransmitted
+
+
+@claim("after an idle time rate and window begin anew, as the sysctl says")
+def check_idle():
+    for restarts in (1, 0):
+        with (
+            WccpPath(tcp_slow_start_after_idle=restarts),
+            Channel(Load(10)),
+            flows(1) as (flow,),
+        ):
+            time.sleep(SETTLE_S)
+            before = rate_mbps(flow)
+            with flow.pause():
+                time.sleep(2)
+                assert flow.info().cwnd_pkts > 10, flow.info()
+            time.sleep(0.04)
+            info = flow.info()
+            first = info.mss_bytes * 8 / info.srtt_us
+            if restarts:
+                assert info.cwnd_pkts <= 10 and rate_mbps(flow) < 2 * first < before / 5
+            else:
+                assert info.cwnd_pkts > 10 and rate_mbps(flow) > 0.5 * before
+            time.sleep(SETTLE_S)
+            near(rate_mbps(flow), 10 * 0.95 * 1432 / 1514, 1)
+
+
+@claim("an application that uses little of its window loses what it does not use, as with Reno")
+def check_window_is_validated():
+    with (
+        parameter("shuffle_percent", 0),  # which would take from the rate what is not used
+        WccpPath(),
+        Channel(lambda: 0.2),
+        Flow("wccp", bulk=False) as flow,
+    ):
+        flow.sock.sendall(bytes(3 << 20))
+        flow.wait_for(lambda now: now.bytes_acked > 2 << 20)
+        before = flow.info()
+        assert before.cwnd_pkts > 40 and rate_mbps(flow) > 0
+        flow.wait_for(lambda now: now.bytes_acked > 3 << 20)
+        for _ in range(200):  # something is always on its way
+            flow.sock.sendall(bytes(1000))
+            time.sleep(0.02)
+        assert flow.info().cwnd_pkts <= 12, flow.info()
 
 
 @claim("a receiver without an agent gets plain TCP, as fast as Reno's")
@@ -877,7 +1060,7 @@ def check_unload():
 
 @claim("what the option takes of a segment is given back with another algorithm")
 def check_reserve():
-    with WccpPath(()), flows(1) as (flow,):
+    with WccpPath(), flows(1) as (flow,):
         time.sleep(1)
         with_option = flow.info().mss_bytes
         net.set_algorithm(flow.sock, "reno")

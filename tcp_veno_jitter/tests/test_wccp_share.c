@@ -189,10 +189,50 @@ static void flows_are_counted_once(void)
 	}
 }
 
+/* An interval of @ms in which others had @others of 8000 bytes; the channel is @busy. */
+static bool others_after(struct wccp_others *others, u32 ms, u32 bytes, bool busy)
+{
+	const struct wccp_law law = { 92, 50, 10 };
+	struct wccp_load load = { 0 };
+	struct wccp_share share;
+
+	wccp_load_note(&load, 10000, ms, 8000 - bytes);
+	wccp_share_update(&share, &load, ms * 1000000ULL,
+			  ms * (busy ? 990000ULL : 500000ULL), &law);
+	others->bytes = bytes;
+	return wccp_others_update(others, &share, &load);
+}
+
+/* Yielding has to be in vain for 2 s on end; it is forgotten 5 s after they are gone. */
+static void others_fill_the_channel(void)
+{
+	struct wccp_others others = { 0 };
+	u32 i;
+
+	for (i = 0; i < 1000; i++) {
+		EXPECT(!others_after(&others, 100, 7000, i % 19), "CBR %u", i);
+		EXPECT(!others_after(&others, 100, 900, true), "few %u", i);
+	}
+	for (i = 0; i < 19; i++)
+		EXPECT(!others_after(&others, 100, 7000, true), "early %u", i);
+	others_after(&others, 100, 7000, true);
+	for (i = 0; i < 1000; i++)
+		EXPECT(others_after(&others, 100, 4000, false), "with us %u", i);
+	for (i = 0; i < 49; i++)
+		EXPECT(others_after(&others, 100, 0, true), "just left %u", i);
+	EXPECT(!others_after(&others, 100, 0, true), "gone");
+	others.bytes = ~0ULL;
+	others.vain_ms = ~0U;
+	others.lasts_ms = ~0U;
+	EXPECT(others_after(&others, 17000, 8000, true), "bounds");
+}
+
 const struct test wccp_share_tests[] = {
 	{ agrees_with_the_formulas,
 	  "wccp: a node's share is the paper's within rounding" },
 	{ flows_are_counted_once, "wccp: J counts each flow once" },
+	{ others_fill_the_channel,
+	  "wccp: others are who takes what is yielded, for as long as they are there" },
 	{ shuffling_makes_rates_equal,
 	  "wccp: rates that share a node become equal, their sum stays" },
 	{ silence_and_noise,
