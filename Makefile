@@ -6,12 +6,13 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series tfrc lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
+.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series tfrc lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
 	@echo "make test       set up what is missing, run every test this machine can run"
 	@echo "make test-vm    run the modules on Debian's own 6.1, 6.12 and newest kernel, in QEMU"
+	@echo "make test-smp   SCTP with several processors at it, on those kernels (SMP_ROUNDS=, SMP_CPUS='2 4')"
 	@echo "make matrix     build the modules and SCTP for Debian's 6.1, 6.12 and newest kernel, gcc and clang"
 	@echo
 	@echo "make setup      packages, Python environment, lab kernel"
@@ -54,6 +55,13 @@ VM_KERNELS ?= 6.1 6.12 7
 test-vm: setup
 	@VM_KERNELS='$(VM_KERNELS)' $(PYTHON) -m pytest -v -rs -p no:cacheprovider testbed/tests/test_vm.py tcp_veno_jitter/tests/test_radios.py \
 		sctp_jitter/tests/matrix_peers.py
+
+# In real time: 1000 rounds with one number of processors take about a quarter of an hour.
+SMP_ROUNDS ?= 1000
+SMP_CPUS ?= 2 4
+test-smp: setup
+	@VM_KERNELS='$(VM_KERNELS)' SMP_ROUNDS='$(SMP_ROUNDS)' SMP_CPUS='$(SMP_CPUS)' \
+		$(PYTHON) -m pytest -v -rs -p no:cacheprovider sctp_jitter/tests/test_smp.py
 
 # One line for each kernel, compiler and check.
 matrix: setup

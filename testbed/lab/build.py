@@ -126,10 +126,12 @@ class UserModule:
 
 @dataclass(frozen=True)
 class Build:
-    """A kernel and, in STAGE, its module tree (with ours) and the tools."""
+    """A kernel and, in STAGE, its module tree (with ours) and the tools. MACHINE: what results
+    depend on besides, if there is a choice: the clock, how many processors."""
 
     kernel: Kernel
     backend: str
+    machine: str = ""
     user: tuple[UserModule, ...] = ()
 
     def user_modules(self, algorithms: Iterable[str]) -> list[UserModule]:
@@ -181,7 +183,8 @@ class Build:
         keys += [self._medium_key] * wireless
         keys += [self._lablink_key] * lablinks
         keys += [module.key for module in self.user_modules(algorithms)]
-        return "-".join([self.kernel.key, self._lab_key, *keys])
+        machine = [self.machine] * bool(self.machine)
+        return "-".join([self.kernel.key, *machine, self._lab_key, *keys])
 
     @cached_property
     def _medium_key(self) -> str:
@@ -352,8 +355,8 @@ def uml_kernel(variant: str = "lab") -> Kernel:
     )
 
 
-def prepare(kernel: Kernel, backend: str) -> Build:
+def prepare(kernel: Kernel, backend: str, machine: str = "") -> Build:
     """Build what is missing for BACKEND on KERNEL."""
-    build = Build(kernel, backend)
+    build = Build(kernel, backend, machine)
     build.make_stage()
     return build

@@ -84,6 +84,12 @@ def main(
             show_default="lab; the newest of this Debian",
         ),
     ] = "",
+    cpus: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="With vm and VM_CLOCK=real: how many processors a guest has."
+        ),
+    ] = 1,
     jobs: Annotated[
         int, typer.Option(metavar="N", help="Points side by side.", show_default="all cores")
     ] = 0,
@@ -115,7 +121,7 @@ def main(
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS)
     if exec_:
-        raise typer.Exit(_exec(exec_, partial(BACKENDS[backend], kernel), out))
+        raise typer.Exit(_exec(exec_, partial(BACKENDS[backend], kernel, cpus), out))
     if not name:
         raise BadInput("name a scenario (see --list)")
     scenario = scenarios.load(name, _overrides(set_ or []))
@@ -123,7 +129,7 @@ def main(
     numbers = _seeds(scenario, seeds, seed)
     if jobs < 0:
         raise BadInput(f"--jobs {jobs}: at least 1")
-    make_backend = partial(BACKENDS[backend], kernel)
+    make_backend = partial(BACKENDS[backend], kernel, cpus)
     jobs = jobs or os.cpu_count() or 1
     make_backend = partial(_with_modules, make_backend, module or [])
     raise typer.Exit(_run(scenario, chosen, numbers, make_backend, jobs, out, resume))

@@ -190,6 +190,9 @@ def test_the_host_backend_on_a_host_that_can(tmp_path):
     [
         (["demo", "--backend", "vm", "--kernel", "5.99"], "apt knows no kernel image '5.99'"),
         (["demo", "--kernel", "6.12"], "unknown kernel of the virtual backend"),
+        (["demo", "--cpus", "2"], "--cpus goes with --backend vm"),
+        (["demo", "--backend", "vm", "--cpus", "2"], "set VM_CLOCK=real"),
+        (["demo", "--backend", "vm", "--cpus", "0"], "--cpus 0: from 1 to 16"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(arguments, told, tmp_path):

@@ -7,24 +7,29 @@ from lab.backends.base import Backend
 from lab.errors import BadInput
 
 
-def _virtual(kernel: str) -> Backend:
+def _virtual(kernel: str, cpus: int = 1) -> Backend:
     from lab.backends.virtual import VirtualBackend
 
+    if cpus != 1:
+        raise BadInput("--cpus goes with --backend vm; a kernel in virtual time has one processor")
     return VirtualBackend(kernel=kernel or "lab")
 
 
-def _vm(kernel: str) -> Backend:
+def _vm(kernel: str, cpus: int = 1) -> Backend:
     from lab.backends.vm import VmBackend
 
-    return VmBackend(kernel)
+    return VmBackend(kernel, cpus)
 
 
-def _host(kernel: str) -> Backend:
+def _host(kernel: str, cpus: int = 1) -> Backend:
     from lab.backends.host import HostBackend
 
+    if cpus != 1:
+        raise BadInput("--cpus goes with --backend vm; the host backend has this machine's")
     if kernel:
         raise BadInput("--kernel goes with --backend vm; the host backend takes the running one")
     return HostBackend()
 
 
-BACKENDS: dict[str, Callable[[str], Backend]] = {"virtual": _virtual, "vm": _vm, "host": _host}
+# takes the kernel that is wanted and how many processors
+BACKENDS: dict[str, Callable[..., Backend]] = {"virtual": _virtual, "vm": _vm, "host": _host}

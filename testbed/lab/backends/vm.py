@@ -6,7 +6,8 @@ VM_CLOCK says what time is. `jumps`, the default: the processor is emulated (TCG
 clock counts instructions, one a nanosecond; when the guest is idle the clock jumps to the next
 timer, so waiting costs nothing here either, and a busy host cannot disturb a run. What a packet
 costs the kernel does take time, as on a processor of about 1 GHz. `real`: this machine's clock, on
-its own processor where KVM boots (TCG elsewhere); a point of 100 s takes 100 s, at any rate.
+its own processor where KVM boots (TCG elsewhere); a point of 100 s takes 100 s, at any rate. Only
+in real time can a guest have several processors that work side by side.
 
 Nothing is repeatable to the byte: the host's answers to the guest come when they come, and the
 kernel draws its own random numbers.
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from lab import build as builds
 from lab.backends.base import Backend, folder_with_room
-from lab.errors import LabError, unknown
+from lab.errors import BadInput, LabError, unknown
 from lab.points import Point, least_rate_mbps
 
 QEMU = "qemu-system-x86_64"
@@ -30,6 +31,7 @@ BOOT_COST_S, POINT_COST_S, MBIT_COST_S = 15.0, 2.0, 0.015  # of one core, as mea
 WIRELESS_COST = 1.0  # of a second on a wireless medium, emulated
 REAL_TIME_COST_S = 10.0  # of a point, besides its duration
 KVM_LIMIT_S = 60  # a kernel boots to its initrd in two
+CPUS_LIMIT = 16
 # What time is in the guest: a clock that instructions move is exact, a busy host makes the kernel
 # measure an emulated processor's speed wrongly, and KVM brings a clock of its own.
 PROCESSORS = {
@@ -37,7 +39,7 @@ PROCESSORS = {
               ("-accel", "tcg", "-cpu", "qemu64", "-icount", "shift=0,sleep=off")),
     "kvm": ("the host's (KVM)", "", ("-accel", "kvm", "-cpu", "host")),
     "tcg": ("emulated, in real time", "notsc tsc=unstable clocksource=acpi_pm",
-            ("-accel", "tcg", "-cpu", "qemu64")),
+            ("-accel", "tcg,thread=multi", "-cpu", "qemu64")),
 }  # fmt: skip
 
 
@@ -49,7 +51,18 @@ def wanted_clock() -> str:
     return clock
 
 
-def debian_kernel(want: str, clock: str) -> builds.Kernel:
+def wanted_cpus(cpus: int, clock: str) -> int:
+    """Return CPUS if a guest with this CLOCK can have so many."""
+    if not 1 <= cpus <= CPUS_LIMIT:
+        raise BadInput(f"--cpus {cpus}: from 1 to {CPUS_LIMIT}")
+    if cpus > 1 and clock != "real":
+        raise BadInput(
+            f"--cpus {cpus}: processors work side by side in real time only: set VM_CLOCK=real"
+        )
+    return cpus
+
+
+def debian_kernel(want: str) -> builds.Kernel:
     """Return Debian's kernel WANT (as testbed/setup takes it), fetched if it is missing."""
     builds.setup("vm", VM_KERNEL=want)
     folder = Path(builds.setup_paths(VM_KERNEL=want)["vm"])
@@ -60,7 +73,7 @@ def debian_kernel(want: str, clock: str) -> builds.Kernel:
     inside = Path("/") if sysroot.exists() else folder  # as a build there knows it
     source = Path("usr/src", f"linux-source-{'.'.join(version.split('.')[:2])}")
     return builds.Kernel(
-        key=f"vm-{release}-{version}-{clock}",
+        key=f"vm-{release}-{version}",
         release=release,
         image=folder / "vmlinuz",
         tree=inside / headers,
@@ -81,12 +94,12 @@ def check_memory() -> None:
         )
 
 
-def machine(kernel: builds.Kernel, processor: str, told: str) -> list[str]:
+def machine(kernel: builds.Kernel, processor: str, told: str, cpus: int = 1) -> list[str]:
     """Return the command that boots KERNEL, which is TOLD this on its command line."""
     _, clock, options = PROCESSORS[processor]
     return [
         QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-        "-serial", "stdio", "-m", str(GUEST_MEMORY_MB), *options,
+        "-serial", "stdio", "-m", str(GUEST_MEMORY_MB), "-smp", str(cpus), *options,
         "-kernel", str(kernel.image), "-initrd", str(kernel.image.with_name("initrd")),
         "-append", f"console=ttyS0 quiet panic=-1 {clock} {told}",
     ]  # fmt: skip
@@ -112,9 +125,10 @@ class VmBackend(Backend):
     batch_wall_s = 20 * BOOT_COST_S
     guest_modules = ("veth", "sch_netem", "inet_diag", "tcp_diag")
 
-    def __init__(self, kernel: str = ""):
+    def __init__(self, kernel: str = "", cpus: int = 1):
         self.clock = wanted_clock()
-        self.build = builds.prepare(debian_kernel(kernel, self.clock), self.name)
+        self.cpus = wanted_cpus(cpus, self.clock)
+        self.build = builds.prepare(debian_kernel(kernel), self.name, f"{self.clock}-{cpus}")
         if not shutil.which(QEMU):
             raise LabError(f"no {QEMU}: apt-get install qemu-system-x86")
         check_memory()
@@ -150,8 +164,9 @@ class VmBackend(Backend):
             "ipv6.disable=1 mitigations=off nokaslr norandmaps"
             f" LAB_INIT={guest}/init LAB_FS=9p LAB_DIR={guest}"
         )
-        boot = machine(self.build.kernel, self.processor, told)
-        return ["taskset", "-c", str(cpu), *boot, *shares]
+        boot = machine(self.build.kernel, self.processor, told, self.cpus)
+        held = ["taskset", "-c", str(cpu)] if self.cpus == 1 else []
+        return [*held, *boot, *shares]
 
     @property
     def netem_seeded(self) -> bool:
@@ -166,6 +181,7 @@ class VmBackend(Backend):
             "kernel_build": self.build.kernel.key,
             "module_srcversions": self.build.srcversions(),
             "processor": PROCESSORS[self.processor][0],
+            "processors": self.cpus,
             "netem_seeded": self.netem_seeded,
             "kernel_random_numbers_seeded": False,
             "repeatable_to_the_byte": False,
