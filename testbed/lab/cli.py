@@ -111,7 +111,8 @@ def main(
         ),
     ] = "",
 ) -> None:
-    """Run a scenario on the real kernel and report what came of it.
+    """Run a scenario on the real kernel and report what came of it. `testbed/run scorecard`
+    answers RFC 9743 for an algorithm: see its --help.
 
     Exit status: 0 all points ran, 1 a point failed, 2 bad input, 130 interrupted.
     """
@@ -124,7 +125,7 @@ def main(
         raise typer.Exit(_exec(exec_, partial(BACKENDS[backend], kernel, cpus), out))
     if not name:
         raise BadInput("name a scenario (see --list)")
-    scenario = scenarios.load(name, _overrides(set_ or []))
+    scenario = scenarios.load(name, overrides(set_ or []))
     chosen = _algorithms(scenario, algorithms)
     numbers = _seeds(scenario, seeds, seed)
     if jobs < 0:
@@ -145,7 +146,7 @@ def _with_modules(make_backend: Callable[[], Backend], paths: list[str]) -> Back
     return backend
 
 
-def _overrides(settings: list[str]) -> dict[str, str]:
+def overrides(settings: list[str]) -> dict[str, str]:
     overrides = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -251,6 +252,10 @@ def entry() -> None:
     """Run the command, turning the two known kinds of trouble into one line and an exit status."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     try:
+        if sys.argv[1:2] == ["scorecard"]:
+            from lab.scorecard.cli import app as scorecard
+
+            scorecard(sys.argv[2:], prog_name="testbed/run scorecard")
         app(prog_name="testbed/run")
     except BadInput as error:
         _say_error(error)

@@ -109,4 +109,4 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _place(result: dict[str, Any]) -> tuple:
-    return result["seed"], *sorted(result["axes"].items())
+    return result["scenario"], result["seed"], *sorted(result["axes"].items())

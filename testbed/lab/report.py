@@ -120,7 +120,7 @@ def write_report(
         over_time=_over_time(scenario, results, store_folder, figures),
         ratios=_ratios(scenario, results, store_folder, figures),
         failures=list(failures),
-        reproduce=_reproduce(meta),
+        reproduce=reproduce(meta),
         tc=sorted(meta.get("tc_commands_of_first_point", {}).items()),
         modules=sorted((meta.get("module_srcversions") or {}).items()),
         source=json.dumps(meta.get("source", scenario.source), indent=2, ensure_ascii=False),
@@ -650,7 +650,7 @@ def _samples(folder: Path, result: dict[str, Any], kind: str = "flows") -> Path:
 # --- how to run it again ------------------------------------------------------------------
 
 
-def _reproduce(meta: dict[str, Any]) -> list[tuple[str, str]]:
+def reproduce(meta: dict[str, Any]) -> list[tuple[str, str]]:
     """Return (label, text) of what a reader needs to run this again; empty ones are left out."""
     seeds = meta.get("seeds", [])
     contiguous = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))

@@ -51,18 +51,33 @@ def run(
     scenario: Scenario, points: list[Point], backend: Backend, store: Store, jobs: int
 ) -> Sweep:
     """Run those of POINTS that STORE does not have yet; return all that it then has."""
-    keep = _keeps_samples(scenario, points)
+    about = {"scenario": scenario.id, "title": scenario.title, "source": scenario.source}
+    keep, finish = _keeps_samples(scenario, points), harm.add if scenario.run.harm else None
+    return run_points(points, backend, store, jobs, keep, about, finish)
+
+
+def run_points(
+    points: list[Point],
+    backend: Backend,
+    store: Store,
+    jobs: int,
+    keep: Callable[[Point], bool],
+    about: dict[str, Any],
+    finish: Callable[[list[dict[str, Any]]], None] | None = None,
+) -> Sweep:
+    """As run(), with points of any number of scenarios. KEEP: whose samples stay; ABOUT: what
+    meta.json says of the run besides how it was made; FINISH: see Store.assemble()."""
     missing = [point for point in points if not store.has(point, keep(point))]
     sweep = Sweep([], reused=len(points) - len(missing))
     todo = list({point.id: point for point in missing}.values())  # an axis may not concern all
     started = time.time()
-    store.write_json("meta.json", _meta(scenario, points, backend, started, sweep))
+    store.write_json("meta.json", _meta(about, points, backend, started, sweep))
     try:
         if todo:
             _run_all(todo, backend, store, jobs, keep, sweep)
     finally:
-        sweep.results = store.assemble(points, harm.add if scenario.run.harm else None)
-        store.write_json("meta.json", _meta(scenario, points, backend, started, sweep, time.time()))
+        sweep.results = store.assemble(points, finish)
+        store.write_json("meta.json", _meta(about, points, backend, started, sweep, time.time()))
     return sweep
 
 
@@ -186,14 +201,12 @@ class _Progress:
 
 
 def _meta(
-    scenario, points, backend, started: float, sweep: Sweep, ended: float | None = None
+    about, points, backend, started: float, sweep: Sweep, ended: float | None = None
 ) -> dict[str, Any]:
     """Return what a reader needs to run this again. Wall times are here and nowhere else."""
     first = points[0]
     return {
-        "scenario": scenario.id,
-        "title": scenario.title,
-        "source": scenario.source,
+        **about,
         "command": shlex.join(["testbed/run", *sys.argv[1:]]),
         "git_commit": _git("rev-parse", "HEAD"),
         "git_dirty": bool(_git("status", "--porcelain")),

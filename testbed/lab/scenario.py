@@ -367,7 +367,7 @@ def load(name: str, overrides: dict[str, str] | None = None) -> Scenario:
         raise BadInput(f"{path} is not valid TOML: {error}") from None
     _find_traces(source, path.parent)
     for key, text in (overrides or {}).items():
-        _override(source, key, text)
+        override(source, key, text)
     return parse(path.stem, source)
 
 
@@ -382,7 +382,8 @@ def _find_traces(source: Any, folder: Path) -> None:
             source[key] = str(folder / value)
 
 
-def _override(source: dict, key: str, text: str) -> None:
+def override(source: dict, key: str, text: str) -> None:
+    """Set KEY of SOURCE, a parsed file, to what TEXT says: an axis' values, or a dotted key's."""
     try:
         value = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:

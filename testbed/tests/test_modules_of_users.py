@@ -11,9 +11,9 @@ from conftest import run_command
 from lab import points, scenario, usermodules
 from lab.backends import BACKENDS
 from lab.errors import BadInput
+from lab.scorecard.rows import FOLDER
 
-HERE = Path(__file__).resolve().parent
-RECKLESS = HERE / "tcp_reckless.c"
+RECKLESS = FOLDER / "example" / "tcp_reckless.c"
 SHORT = {"run.duration_s": "3", "run.warmup_s": "1", "loss_pct": "1"}
 AS_IT_IS = "return tcp_register_congestion_control(&reckless);"
 
@@ -68,7 +68,7 @@ def test_a_module_of_a_users_own_runs(backend, tmp_path):
 @pytest.mark.parametrize(
     ("was", "becomes", "told"),
     [
-        ("module_init(reckless_init);", "module_init(reckless_int);", "does not build: .*error"),
+        ("module_init(reckless_register)", "module_init(none)", "does not build: .*error"),
         ('= "reckless"', '= "cubic"', "a name that the kernel has already"),
         (AS_IT_IS, "return -EINVAL;", "does not load it: .*Invalid"),
         (AS_IT_IS, "return 0;", "registers no congestion control"),

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The scorecard: its rows are good scenarios, verdicts follow from their bounds, the page says what
+is missing, veno_jitter passes the gate, and a module that never backs off does not."""
+
+import re
+import shlex
+import tomllib
+from dataclasses import replace
+
+import pytest
+from conftest import run_command
+
+from lab.build import PROJECT
+from lab.errors import BadInput
+from lab.scorecard import judge, page, rows
+from lab.scorecard.figures import FIGURES
+from lab.scorecard.judge import BETTER, FAILS, NONE, WITHIN, WORSE
+from lab.scorecard.rows import Choice, Figure
+
+LESS = Figure("dropped_pct", fails_above=5, breaks="too much", floor=0.5)
+MORE = Figure("goodput_mbps", better="more")
+SECTION = """
+section = "5.9"
+title = "t"
+asks = "a"
+[[rows]]
+id = "r"
+title = "r"
+[rows.scenario.axes.loss]
+sets = "links.wireless.loss_pct"
+values = [0, 1]
+[[rows.figures]]
+metric = "dropped_pct"
+fails_above = 5
+breaks = "drops too much"
+[[rows.figures]]
+metric = "goodput_mbps"
+better = "more"
+"""
+
+
+def test_every_row_is_a_good_scenario():
+    sections = rows.load(Choice())
+    ids = [row.id for section in sections for row in section.rows]
+    assert len(set(ids)) == len(ids) > 25
+    numbers = [section.number for section in sections]
+    assert {"5.1.1", "5.1.2", "5.1.3", "5.1.4", "5.1.5", "5.2.1", "6.1", "7.1"} <= {*numbers}
+    assert numbers.index("7.8") < numbers.index("7.11")
+    assert all(section.rows or section.not_measured for section in sections)
+    quick = [row.id for section in rows.load(Choice(quick=True)) for row in section.rows]
+    assert {*quick} < {*ids} and len(quick) > 10
+    assert {row for of in rows.known_failures().values() for row in of} <= {*ids}
+
+
+def test_rows_are_chosen_by_section_and_by_name():
+    chosen = rows.load(Choice(rows=("5.1.3", "call")))
+    assert [section.number for section in chosen] == ["5.1.3", "5.2.2"]
+    assert [row.id for row in chosen[1].rows] == ["call"]
+    with pytest.raises(BadInput, match="did you mean 'shallow-queue'"):
+        rows.load(Choice(rows=("shalow-queue",)))
+    (section,) = rows.load(Choice(rows=("random-paths",), paths=7, path_seed=9))
+    (axis,) = section.rows[0].scenario.axes
+    assert (axis.places.count, axis.places.seed, len(axis.values)) == (7, 9, 7)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        ('breaks = "drops too much"', "", "needs words"),
+        ('metric = "dropped_pct"', 'metric = "droped_pct"', "did you mean 'dropped_pct'"),
+        ('better = "more"', 'better = "moer"', "did you mean 'more'"),
+        ('id = "r"', 'id = "r"\nqiuck = {}', "did you mean 'quick'"),
+        ("values = [0, 1]", "values = [0, 101]", "at most 100 %"),
+        ("links.wireless.loss_pct", "links.wirless.loss_pct", "wireless"),
+    ],
+)
+def test_a_row_that_makes_no_sense_is_refused(tmp_path, was, becomes, told):
+    for name in (rows.BASE, rows.KNOWN):
+        (tmp_path / name).write_text((rows.FOLDER / name).read_text())
+    assert was in SECTION
+    (tmp_path / "5.9.toml").write_text(SECTION.replace(was, becomes))
+    with pytest.raises(BadInput) as refused:
+        rows.load(Choice(), tmp_path)
+    assert told in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "others", "verdict"),
+    [
+        (LESS, 5.1, [9, 9], FAILS),  # whoever else does, too
+        (LESS, 5.0, [1, 2], WORSE),
+        (LESS, 2.4, [1, 2], WITHIN),  # within the floor
+        (LESS, 0.6, [1, 2], WITHIN),
+        (LESS, 0.4, [1, 2], BETTER),
+        (LESS, 3.0, [], WITHIN),  # nobody to compare with
+        (MORE, 8.9, [10, 20], WORSE),
+        (MORE, 9.1, [10, 20], WITHIN),
+        (MORE, 22.1, [10, 20], BETTER),
+        (replace(LESS, fails_times=3), 8, [3, 1], WORSE),  # above the bound, as others are
+        (replace(LESS, fails_times=3), 9.1, [3, 1], FAILS),
+        (replace(LESS, compared=False), 4, [1, 2], WITHIN),
+    ],
+)
+def test_a_verdict_follows_from_bound_and_references(figure, value, others, verdict):
+    assert judge.compare(figure, value, others, others) == verdict
+
+
+def card(tmp_path, values: dict[str, list[float]], failed: str = ""):
+    """Judge SECTION. VALUES: algorithm -> dropped_pct at its places; FAILED: who has no result at
+    the last place, and why."""
+    for name in (rows.BASE, rows.KNOWN):
+        (tmp_path / name).write_text((rows.FOLDER / name).read_text())
+    (tmp_path / "5.9.toml").write_text(SECTION)
+    sections = rows.load(Choice(), tmp_path)
+    results = [
+        {
+            "scenario": "r", "algorithm": name, "seed": 1, "axes": {"loss": place},
+            "queue_drop_pct": of[place], "goodput_mbps": 1.0,
+        }
+        for name, of in values.items()
+        for place in range(2)
+        if not (name == failed and place)
+    ]  # fmt: skip
+    return judge.judge(sections, list(values), results, lambda *_: "the lab kernel stopped")
+
+
+def test_a_row_fails_where_one_place_does_and_says_where(tmp_path):
+    names = {"mine": [1.0, 9.0], "reno": [1.0, 1.0], "cubic": [1.0, 1.0], "bbr": [1.0, 9.5]}
+    judged = card(tmp_path, names)
+    assert [judged.totals["5.9", name] for name in names] == [FAILS, WITHIN, WITHIN, FAILS]
+    (verdict,) = judged.failing("mine")
+    (sentence,) = page.sentences(verdict)
+    assert sentence.startswith("drops too much (share of packets that queues dropped 9.00 % at ")
+    assert sentence.endswith("; 1 of 2 places)")
+    (worst,) = verdict.worst()
+    again = page.command(verdict.row, "mine", worst, Choice(quick=True), ["./my_cc.c"])
+    assert again == (
+        "testbed/run scorecard --algorithms mine --rows r --module ./my_cc.c --quick --set loss=1"
+    )
+
+
+def test_what_has_no_result_is_never_counted_as_passed(tmp_path):
+    names = {"mine": [0.1, 0.1], "reno": [1.0, 1.0], "cubic": [1.0, 1.0], "bbr": [1.0, 1.0]}
+    assert card(tmp_path, names).totals["5.9", "mine"] == BETTER
+    judged = card(tmp_path, names, failed="mine")
+    assert judged.totals["5.9", "mine"] == NONE
+    meta = {"judged": ["mine"], "seeds": [1], "points": 8, "git_commit": "x", "command": "c"}
+    page.write(
+        judged, judged.sections, Choice(), meta, [("mine, seed 1", "panic <here>")], [], tmp_path
+    )
+    html = (tmp_path / page.HTML).read_text()
+    assert "cannot be done" in html and "the lab kernel stopped" in html
+    assert "panic &lt;here&gt;" in html and "src=" not in html and 'href="http' not in html
+    assert "| 5.9 t | cannot be done | within |" in (tmp_path / page.MARKDOWN).read_text()
+
+
+def test_figures_of_a_result():
+    """From counts by hand: 900 packets arrived, 100 were sent again, the queue dropped 50."""
+    flow = {
+        "name": "own", "kind": "own", "under_test": True, "bytes_whole": 900 * 1448,
+        "retransmits": 100, "goodput_mbps": 4.0, "stop_s": 10.0, "start_s": 0.0,
+        "completion_s": None, "timeouts": 2,
+    }  # fmt: skip
+    rival = flow | {"kind": "rival", "under_test": False, "goodput_mbps": 0.1, "bytes_whole": 0,
+                    "retransmits": 0}  # fmt: skip
+    result = {
+        "flows": [flow, rival], "udp": [{"lost_pct": 3.0}, {"lost_pct": 1.0}],
+        "loss_congestion": 50, "queue_drop_pct": None, "goodput_mbps": 4.1, "bound_mbps": 8.2,
+        "harm_goodput": 0.25, "params": {"duration_s": 10, "links": {"a": {"rate_mbps": 12.112}}},
+    }  # fmt: skip
+    expected = {
+        "dropped_pct": 5.0, "sent_share_pct": 10.0, "used_pct": 50.0, "harm_pct": 25.0,
+        "starved_flows": 1.0, "rival_timeouts": 2.0, "rival_fct_s_p95": 10.0, "udp_lost_pct": 3.0,
+    }  # fmt: skip
+    for name, value in expected.items():
+        assert FIGURES[name].of(result) == pytest.approx(value), name
+    assert FIGURES["dropped_pct"].of(result | {"queue_drop_pct": 7.0}) == 7.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--algorithms", "jsctp"], "algorithms of TCP"),
+        (["--rows", "9.9"], "unknown row or section"),
+        (["--set", "queue=1"], "with --rows"),
+        (["--seeds", "0"], "from 1"),
+        (["--paths", "-1"], "--paths is"),
+    ],
+)
+def test_bad_input_is_refused_with_one_line(arguments, told, tmp_path):
+    done = run_command("scorecard", *arguments, "--out", str(tmp_path / "out"))
+    assert done.returncode == 2 and told in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory):
+    """A quick scorecard of veno_jitter: the folder, and how the command ended."""
+    folder = tmp_path_factory.mktemp("scorecard") / "out"
+    return folder, run_command("scorecard", "--quick", "--gate", "--algorithms", "veno_jitter",
+                               "--out", str(folder))  # fmt: skip
+
+
+def test_veno_jitter_fails_no_row_but_those_listed(gate):
+    """The gate. What is mended is taken off testbed/scorecard/known-failures.toml."""
+    folder, done = gate
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (folder / page.MARKDOWN).read_text()
+    assert "| 5.1.3 Protection against high packet loss |" in text
+    bbr = text.split("**bbr**")[-1].split("## 5.1.1")[0]
+    assert "5.1.3, `shallow-queue`: keeps causing loss" in bbr  # RFC 9743 says so of BBR v1
+
+
+def test_a_module_that_never_backs_off_is_found_out(gate):
+    """The example of docs/scorecard.md, by its own command: it fails 5.1.1, 5.1.3 and 5.2.1, and
+    the page says so in the words of the documentation."""
+    folder, _ = gate
+    text = (PROJECT / "docs" / "scorecard.md").read_text()
+    (command,) = re.findall(r"^    testbed/run (scorecard --module testbed/.*)$", text, re.M)
+    chosen = ["persistent-loss", "shallow-slow", "against-few"]
+    done = run_command(*shlex.split(command), "--rows", ",".join(chosen), "--gate",
+                       "--out", str(folder), "--resume", cwd=PROJECT)  # fmt: skip
+    assert done.returncode == 3, done.stdout + done.stderr
+    written = (folder / page.MARKDOWN).read_text()
+    said = re.findall(r"^    reckless: ([0-9.]+): (.*)$", text, re.M)
+    assert [section for section, _ in said] == ["5.1.1", "5.1.3", "5.2.1"]
+    for (section, words), row in zip(said, chosen, strict=True):
+        assert f"- {section}, `{row}`: {words}" in written
+        assert f"reckless fails {row}, no known failure" in done.stderr
+
+
+def test_the_row_of_the_documentation_is_one_of_the_rows():
+    text = (PROJECT / "docs" / "scorecard.md").read_text()
+    (row,) = tomllib.loads(re.search(r"```toml\n(.*?)```", text, re.S)[1])["rows"]
+    there = tomllib.loads((rows.FOLDER / "5.1.3-loss.toml").read_text())["rows"]
+    (real,) = [of for of in there if of["id"] == row["id"]]
+    assert row["title"] == real["title"]
+    assert row["figures"][0].items() - real["figures"][0].items() <= {
+        ("better", "less"), ("margin", 0.1),
+    }  # fmt: skip
