@@ -86,7 +86,7 @@ check: setup
 	@$(VENV)/bin/ruff check --no-cache .
 	@$(VENV)/bin/ruff format --no-cache --check .
 	@if command -v shellcheck >/dev/null; then \
-		shellcheck -x testbed/setup testbed/run testbed/lab/guest/init testbed/kernels/initrd-init \
+		shellcheck -x testbed/setup testbed/run testbed/traces testbed/lab/guest/init testbed/kernels/initrd-init \
 			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,postinst,prerm} \
 			sctp_jitter/patches/series sctp_jitter/packaging/prepare-source \
 			tfrc_uddj_user/examples/stream-video tfrc_uddj_user/tests/guest_times.sh; \

@@ -148,6 +148,19 @@ class WifiContended:
         return {"seconds": np.array(seconds), "rate": np.where(mine, rate, 0.0)}
 
 
+@dataclass(frozen=True)
+class Poisson:
+    """Frames of 1500 bytes, each so long after the one before as chance has it: how Pantheon fits
+    slow links."""
+
+    mean_mbps: float
+
+    def make(self, dice: np.random.Generator) -> Trace:
+        mean_s = 1500 * 8e-6 / self.mean_mbps
+        seconds = np.maximum(dice.exponential(mean_s, round(LENGTH_S / mean_s)), mean_s / 100)
+        return {"seconds": seconds, "rate": 1500 * 8e-6 / seconds}
+
+
 def _steps(step_s: float, **values: np.ndarray) -> Trace:
     count = len(next(iter(values.values())))
     return {"seconds": np.full(count, step_s), **values}
@@ -182,6 +195,9 @@ MODELS: dict[str, tuple[str, Callable[[np.random.Generator], Trace]]] = {
         "Wi-Fi with about three others that send",
         WifiContended(120, 0.2, 3, 4.0, (0.001, 0.004), 0.00025).make,
     ),
+    "pantheon-nepal": ("0.57 Mb/s, Poisson: Wi-Fi in Nepal to India", Poisson(0.57).make),
+    "pantheon-mexico": ("2.64 Mb/s, Poisson: cellular in Mexico", Poisson(2.64).make),
+    "pantheon-colombia": ("3.04 Mb/s, Poisson: cellular in Colombia", Poisson(3.04).make),
 }
 
 
