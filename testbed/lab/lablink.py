@@ -70,15 +70,14 @@ def set_lablink(dev: str, link: Link, seed: int, schedules: dict[str, bytes]) ->
         steps = {Attribute[name.upper()]: packed for name, packed in schedules.items()}
         if link.rate_mbps and not steps.keys() & {Attribute.RATE, Attribute.OPPORTUNITIES}:
             steps[Attribute.RATE] = constant_rate(link.rate_mbps)
-        size = STEP.size * STEPS_A_MESSAGE
         options = _attribute(Attribute.LIMIT, struct.pack("=I", link.limit_pkts))
         options += _attribute(Attribute.SEED, struct.pack("=Q", seed))
-        options += b"".join(_attribute(kind, packed[:size]) for kind, packed in steps.items())
         _tell(netlink, dev, link, options, NLM_F_CREATE | NLM_F_EXCL)
+        size = STEP.size * STEPS_A_MESSAGE
         for kind, packed in steps.items():
-            for start in range(size, len(packed), size):
-                options = _attribute(Attribute.MORE, b"")
-                options += _attribute(kind, packed[start : start + size])
+            for start in range(0, len(packed), size):
+                options = _attribute(kind, packed[start : start + size])
+                options += _attribute(Attribute.MORE, b"") if start else b""
                 _tell(netlink, dev, link, options)
 
 

@@ -89,6 +89,8 @@ METRICS = {
     "queue_delay_ms_p50": Metric("Queueing delay, median", "ms", 1, "low"),
     "queue_delay_ms_p95": Metric("Queueing delay, 95th percentile", "ms", 1, "low"),
     "srtt_ms_p50": Metric("Smoothed RTT, median", "ms", 1, "low"),
+    "owd_ms_p95": Metric("One-way delay of packets, 95th percentile", "ms", 1, "low"),
+    "power_mbps_per_s": Metric("Power: goodput over that delay", "Mb/s/s", 1, "high"),
     "loss_random": Metric("Packets lost at random", "", 0),
     "loss_congestion": Metric("Packets dropped by a full queue", "", 0),
     "ce_marks": Metric("Packets marked instead of dropped (ECN)", "", 0),

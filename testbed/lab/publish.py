@@ -21,7 +21,7 @@ SCORES_NOTE = (
     " said. docs/scenarios.md explains it."
 )
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
-METRICS_IF_THERE = (*JITTER_RATIOS, *MEDIUM_FIGURES)
+METRICS_IF_THERE = ("owd_ms_p95", "power_mbps_per_s", *JITTER_RATIOS, *MEDIUM_FIGURES)
 
 
 def markdown_table(table: report.MetricTable) -> str:

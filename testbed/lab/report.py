@@ -34,7 +34,8 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 HEADLINE = "goodput_mbps"
 DETAILS = (
     "goodput_whole_mbps", "fair_share", "retransmits", "timeouts", "queue_delay_ms_p95",
-    "srtt_ms_p50", "loss_random", "loss_congestion", "ce_marks", "jain",
+    "srtt_ms_p50", "owd_ms_p95", "power_mbps_per_s", "loss_random", "loss_congestion",
+    "ce_marks", "jain",
     "fct_s_p50", "fct_s_p95", "unfinished", *JITTER_RATIOS, *MEDIUM_FIGURES,
 )  # fmt: skip
 WITH_FIGURE = ("fair_share", "retransmits", "timeouts", "queue_delay_ms_p95", "jain", "fct_s_p95")

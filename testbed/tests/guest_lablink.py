@@ -256,12 +256,13 @@ def _(wire):
     assert_times(arrived, leaving_at_opportunities(load, [m * MS for m in ms], period))
 
 
-@CLAIMS.add("a long trace comes in several messages and is one")
+@CLAIMS.add("long traces come in several messages and are one")
 def _(wire):
     """9000 opportunities, 1 ms apart: of 12000 packets, 9000 are out after one loop."""
     packed = steps(*[(MS, OPPORTUNITY_BYTES)] * 9000)
+    delays, losses = steps(*[(MS, MS)] * 9000), steps(*[(MS, 0)] * 9000)
     link = Link(queue_pkts=20_000)
-    set_lablink("v0", link, 1, {"opportunities": packed})
+    set_lablink("v0", link, 1, {"opportunities": packed, "delay": delays, "loss": losses})
     arrived = wire.carry([(0, OPPORTUNITY_BYTES)] * 12_000, 13 * S)
     assert len(arrived) == 12_000
     times = [ns for _, ns in arrived]
