@@ -31,6 +31,7 @@ RESULT_SOURCES = (
     "linkmodels.py",
     "metrics.py",
     "packets.py",
+    "transients.py",
     "trace.py",
     "truth.py",
     "ratios.py",

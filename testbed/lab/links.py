@@ -19,7 +19,8 @@ NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400
 NLMSG_ERROR, NLA_F_NESTED = 2, 0x8000
 TC_H_ROOT = 0xFFFFFFFF
 TCA_KIND, TCA_OPTIONS = 1, 2
-TCA_NETEM_DELAY_DIST, TCA_NETEM_LOSS, TCA_NETEM_RATE, TCA_NETEM_RATE64 = 2, 5, 6, 8
+TCA_NETEM_DELAY_DIST, TCA_NETEM_REORDER, TCA_NETEM_LOSS = 2, 3, 5
+TCA_NETEM_RATE, TCA_NETEM_RATE64 = 6, 8
 TCA_NETEM_LATENCY64, TCA_NETEM_JITTER64, TCA_NETEM_SLOT, TCA_NETEM_SLOT_DIST = 10, 11, 12, 13
 TCA_NETEM_PRNG_SEED, NETEM_LOSS_GE = 14, 2
 TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
@@ -62,6 +63,8 @@ class Link:
     rate_mbps: float = 0.0
     delay_ms: float = 0.0
     jitter_ms: float = 0.0  # delay_ms -+ this, uniform
+    jitter_reorders: bool = False  # each packet its own delay, whoever is before it
+    reorder_pct: float = 0.0  # so many leave at once, without the delay, before all others
     loss_pct: float = 0.0
     burst_pkts: float = 0.0  # mean length of a run of losses; 0: independent ones
     queue_pkts: int = 0
@@ -150,6 +153,8 @@ class Link:
             parts.append(f"delay {self.delay_ms:g}ms")
         if self.spread_ms:
             parts.append(f"{self.spread_ms:g}ms")
+        if self.reorder_pct:
+            parts.append(f"reorder {self.reorder_pct:g}%")
         if self.retry_pct:
             parts.append(f"distribution retry-{self.retry_pct:g}")
         if self.loss_pct and self.burst_pkts:
@@ -187,11 +192,15 @@ class Link:
         delay_ns, jitter_ns = round(self.delay_ms * 1e6), round(self.spread_ms * 1e6)
         loss = 0 if self.burst_pkts else _probability(self.loss_pct / 100)
         ticks = [min(ns // PSCHED_TICK_NS, 2**32 - 1) for ns in (delay_ns, jitter_ns)]
-        options = struct.pack("=IIIIII", ticks[0], self.limit_pkts, loss, 0, 0, ticks[1])
+        gap = int(self.reorder_pct > 0)  # of so many packets one may overtake
+        options = struct.pack("=IIIIII", ticks[0], self.limit_pkts, loss, gap, 0, ticks[1])
         options += _attribute(TCA_NETEM_LATENCY64, struct.pack("=q", delay_ns))
         options += _attribute(TCA_NETEM_JITTER64, struct.pack("=q", jitter_ns))
         if self.retry_pct:
             options += _table(TCA_NETEM_DELAY_DIST, _retry_table(self.retry_pct / 100))
+        if self.reorder_pct:
+            packed = struct.pack("=II", _probability(self.reorder_pct / 100), 0)
+            options += _attribute(TCA_NETEM_REORDER, packed)
         if self.loss_pct and self.burst_pkts:
             p, r = map(_probability, self.gilbert)
             model = _attribute(NETEM_LOSS_GE, struct.pack("=IIII", p, r, 0, 0))
@@ -259,10 +268,8 @@ def set_link(dev: str, link: Link, seed: int) -> None:
 
     The old one goes first: a change in place would keep its random state and its packets.
     """
+    clear_link(dev)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        error = _request(netlink, RTM_DELQDISC, 0, dev, 0, b"")
-        if error not in (0, ENOENT):
-            raise OSError(error, f"removing the qdisc of {dev}")
         if link.bucket_bytes:
             subprocess.run(link.tc_command(dev, seed), shell=True, check=True)
             return
@@ -280,6 +287,14 @@ def set_link(dev: str, link: Link, seed: int) -> None:
             error = _request(netlink, RTM_NEWQDISC, create, dev, handle, attributes, parent)
             if error:
                 raise OSError(error, f"{kind} on {dev}: {link.tc_command(dev, seed)}")
+
+
+def clear_link(dev: str) -> None:
+    """Take from DEV what set_link() gave it."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
+        error = _request(netlink, RTM_DELQDISC, 0, dev, 0, b"")
+        if error not in (0, ENOENT):
+            raise OSError(error, f"removing the qdisc of {dev}")
 
 
 def change_link(dev: str, link: Link) -> None:

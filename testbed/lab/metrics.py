@@ -7,11 +7,17 @@ from typing import Any
 
 import polars as pl
 
-from lab import linktraces, packets, ratios, trace, truth
+from lab import linktraces, packets, ratios, trace, transients, truth
 from lab.algorithms import ALGORITHMS
 from lab.links import link_of
-from lab.points import START_SPREAD_S, Point, full_frame_bytes, residual_mbps
-from lab.scenario import CLASSIFIED
+from lab.points import (
+    START_SPREAD_S,
+    Point,
+    carried_after_events,
+    full_frame_bytes,
+    residual_mbps,
+)
+from lab.scenario import CLASSIFIED, CUT_MBPS
 from lab.stats import jain_index
 
 UDP_PAYLOAD_BYTES = 1472  # of labflow's datagrams
@@ -60,6 +66,7 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         **_standing_queue(point, hops),
         **_packets(point, raw, ends, flows, udp),
         "queue_drop_pct": _queue_drop_pct(flows),
+        **_transients(point, samples, forward),
         "goodput_variation": _variation(point, steady),
         **_medium(point, raw, forward, steady),
         **_classified(point, raw, ends),
@@ -251,7 +258,9 @@ def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
         for event in point.spec["events"]:
             if event["link"] == hop and "rate_mbps" in event["changes"]:
                 later = pl.col("time_s") > event["at_s"]
-                rate_mbps = pl.when(later).then(event["changes"]["rate_mbps"]).otherwise(rate_mbps)
+                changed = event["changes"]["rate_mbps"]
+                changed = changed if changed > CUT_MBPS else None  # for so long nobody knows
+                rate_mbps = pl.when(later).then(changed).otherwise(rate_mbps)
         delay_ms = rows.select(pl.col("backlog_bytes") * 8e-3 / rate_mbps).to_series()
         total = delay_ms if total is None else total + delay_ms
     if total is None:
@@ -266,6 +275,24 @@ def _drain_ms(trace: str, seed: int, rows: pl.DataFrame) -> pl.Series:
     schedule = linktraces.of(trace, "rate", seed)
     backlog = rows["backlog_bytes"].to_numpy()
     return pl.Series(linktraces.drain_ms(schedule, seed, rows["time_s"].to_numpy(), backlog))
+
+
+def _transients(point: Point, samples: pl.DataFrame, flows: list[dict]) -> dict[str, Any]:
+    """Return how long all flows that take the whole way took to recover after events, and those of
+    no limit that were there to the end to share fairly."""
+    spec = point.spec
+    duration_s, transport = spec["duration_s"], ALGORITHMS[point.algorithm].transport
+    lasting = [f for f in flows if not f["limited"] and f["stop_s"] >= duration_s - 1e-3]
+    return {
+        **transients.recoveries(
+            samples, [flow["name"] for flow in flows], spec["sample_ms"] / 1000, duration_s,
+            carried_after_events(spec, transport, point.seed),
+        ),
+        **transients.time_to_fair(
+            samples, [flow["name"] for flow in lasting],
+            max((flow["start_s"] for flow in lasting), default=0.0), duration_s,
+        ),
+    }  # fmt: skip
 
 
 def _timeouts_per_flow(flows: list[dict]) -> float | None:

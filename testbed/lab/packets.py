@@ -39,7 +39,8 @@ def base_rtt_s(spec: dict[str, Any]) -> float:
 
 def start_s(spec: dict[str, Any]) -> float:
     """Return how long a flow's start lasts."""
-    return max(START_S, START_RTTS * base_rtt_s(spec))
+    own_s = max(flow["delay_ms"] for flow in spec["flows"]) / 1000
+    return max(START_S, START_RTTS * (base_rtt_s(spec) + own_s))
 
 
 # --- the packets --------------------------------------------------------------------------

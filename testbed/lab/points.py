@@ -15,9 +15,9 @@ from lab import harm, linktraces
 from lab import scenario as scenarios
 from lab.algorithms import ALGORITHMS, STOCK_SCTP, sctp_variant
 from lab.errors import BadInput
-from lab.links import Link
+from lab.links import Link, link_of
 from lab.places import Drawn
-from lab.scenario import ETHERNET_BYTES, UNDER_TEST, AxisValue, Scenario
+from lab.scenario import CUT_MBPS, ETHERNET_BYTES, UNDER_TEST, AxisValue, Scenario
 from lab.seeds import derived_seed
 from lab.trace import RATIO_EVENTS, VERDICT_EVENTS
 
@@ -160,7 +160,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
             if not (i and flow.every_s):
                 spans.append(flow.span(at.topology))
             start_s = flow.start_s + i * flow.every_s
-            start_s = round(start_s + start_shift_s(seed, name), 6)
+            start_s = round(start_s + start_shift_s(seed, flow.name if flow.together else name), 6)
             common = {
                 "name": name,
                 "pair": len(spans),
@@ -169,6 +169,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 "bytes": flow.bytes,
                 "mss_bytes": flow.mss_bytes,
                 "reverse": flow.reverse,
+                "delay_ms": flow.delay_ms,
                 "cross": flow.is_cross(at.topology),
                 "span": flow.span(at.topology),
             }
@@ -292,6 +293,24 @@ def bound_mbps(at: Scenario, transport: str = "tcp", seed: int = 1) -> float:
     from_s = max(since_s, at.run.warmup_s)
     mbit += (at.run.duration_s - from_s) * _least_mbps(links, seed, from_s, at.run.duration_s)
     return mbit / (at.run.duration_s - at.run.warmup_s) * payload_share(transport, mss_bytes)
+
+
+def carried_after_events(
+    spec: dict[str, Any], transport: str, seed: int
+) -> list[tuple[float, float]]:
+    """Return when each event of a point's SPEC is, and what the way between first homes carries
+    until the next one, in Mb/s of payload; 0 while a hop of it is cut."""
+    share = payload_share(transport, max(flow["mss_bytes"] for flow in spec["flows"]))
+    links = {hop: link_of(spec["links"][hop]) for hop in spec["topology"]["hops"]}
+    found = []
+    ends_s = [event["at_s"] for event in spec["events"][1:]] + [spec["duration_s"]]
+    for event, end_s in zip(spec["events"], ends_s, strict=False):
+        if event["link"] in links:
+            links[event["link"]] = replace(links[event["link"]], **event["changes"])
+        cut = any(0 < link.rate_mbps <= CUT_MBPS for link in links.values())
+        mbps = 0.0 if cut else _least_mbps(links, seed, event["at_s"], end_s) * share
+        found.append((event["at_s"], mbps))
+    return found
 
 
 def payload_share(transport: str, mss_bytes: int = 0) -> float:

@@ -28,6 +28,7 @@ WIRELESS = "wireless-chain"  # its hops are named after its nodes: hop1 is from 
 KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None, WIRELESS: None}
 MAX_HOPS = 20
 ETHERNET_BYTES = 14
+CUT_MBPS = 1e-9  # of a hop that queues and is cut; lablink takes it for none
 SECOND = "second_"  # of the names of the hops between second homes, as lab.topologies has it
 # --set may add to them what the file does not name
 OPEN_SECTIONS = ("links", "modules", "medium", "sctp")
@@ -115,6 +116,10 @@ METRICS = (
     "standing_queue_pkts_p50",
     "standing_queue_pkts_p95",
     "standing_queue_flow_pkts_p50",
+    "recovery_s",
+    "unrecovered",
+    "time_to_fair_s",
+    "never_fair",
     *PACKET_FIGURES,
     *HARM_FIGURES,
     *CLASSIFIED,
@@ -184,6 +189,8 @@ class Flow:
     bytes: int = 0  # 0: no limit
     mss_bytes: int = 0  # 0: as the MTU allows
     reverse: bool = False  # from the receivers' side to the senders'
+    delay_ms: float = 0.0  # on its own way, behind the last hop
+    together: bool = False  # the COUNT flows start at one instant
     first_hop: str = ""  # where it enters the way forward; nothing: at its begin
     last_hop: str = ""  # the last that it takes; nothing: to the end
     transport: str = ""  # tcp or sctp, as its algorithm; or udp: a rate that nothing slows down
@@ -227,17 +234,20 @@ class Flow:
 
 @dataclass(frozen=True)
 class Event:
-    """At AT_S the hop LINK gets another rate or loss; what it has queued stays."""
+    """At AT_S the hop LINK gets another rate, loss or delay; what it has queued stays. CUT: nothing
+    leaves a hop that queues, and all is lost on one that does not; or as it was before."""
 
     at_s: float
     link: str
     rate_mbps: float | None = None
     loss_pct: float | None = None
+    delay_ms: float | None = None
+    cut: bool | None = None
 
     @property
     def changes(self) -> dict[str, float]:
         """Return what the link's keys become."""
-        new = {"rate_mbps": self.rate_mbps, "loss_pct": self.loss_pct}
+        new = {key: getattr(self, key) for key in ("rate_mbps", "loss_pct", "delay_ms")}
         return {key: value for key, value in new.items() if value is not None}
 
 
@@ -474,7 +484,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         return float(value)
     if kind is int and number and value == int(value) and abs(value) < 2**53:
         return int(value)
-    if kind is bool and isinstance(value, bool):
+    if kind in (bool, bool | None) and isinstance(value, bool):
         return value
     if kind is str and isinstance(value, str):
         return value
@@ -511,6 +521,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
     for key in ("title", "flows", "run", *([] if topology.is_wireless else ["links"])):
         if key not in source:
             raise BadInput(f"{scenario_id}: '{key}' is missing; docs/scenarios.md shows a file")
+    links = _sized(_links(source.get("links", {}), topology), topology)
     scenario = Scenario(
         id=scenario_id,
         title=source["title"],
@@ -518,11 +529,11 @@ def parse(scenario_id: str, source: dict) -> Scenario:
         description=source.get("description", ""),
         topology=topology,
         medium=_medium(source.get("medium"), topology),
-        links=_sized(_links(source.get("links", {}), topology), topology),
+        links=links,
         modules=_modules(source.get("modules", {})),
         sctp=_sctp(source.get("sctp", {})),
         flows=_flows(source["flows"]),
-        events=_events(source.get("events", [])),
+        events=_events(source.get("events", []), links),
         run=_build(Run, source["run"], "run"),
         axes=_axes(source.get("axes", {})),
         claims=_claims(source.get("claims", [])),
@@ -685,6 +696,25 @@ def _check_traces(where: str, link: Link) -> None:
     linktraces.of_link(link, seed=1)  # which says what is wrong with a file
 
 
+def _check_order(where: str, link: Link) -> None:
+    if link.reorder_pct > 100 or (link.reorder_pct and not link.delay_ms):
+        raise BadInput(
+            f"{where}: reorder_pct is at most 100, and needs the delay_ms that it spares"
+        )
+    if link.reorder_pct and link.has_rate:
+        raise BadInput(f"{where}: reorder_pct needs a hop without rate_mbps, which keeps the order")
+    if link.jitter_reorders and (link.has_rate or not link.jitter_ms):
+        raise BadInput(
+            f"{where}: jitter_reorders needs jitter_ms and no rate_mbps, which keeps the order; put"
+            " the rate on another hop"
+        )
+    if link.spread_ms and not (link.has_rate or link.jitter_reorders):
+        raise BadInput(
+            f"{where}: jitter_ms and retry_pct need rate_mbps on the same hop, or netem would"
+            " change the order of packets (which jitter_reorders allows)"
+        )
+
+
 def _check_policer(where: str, link: Link) -> None:
     if not (link.policer_burst_ms or link.policer_burst_bytes):
         return
@@ -717,11 +747,7 @@ def _check_loss_and_delay(where: str, link: Link) -> None:
         raise BadInput(f"{where}.aggregate_pkts = {link.aggregate_pkts}: 1 at least")
     if link.jitter_ms > link.delay_ms:
         raise BadInput(f"{where}: jitter_ms is at most delay_ms, or packets would leave too early")
-    if link.spread_ms and not link.has_rate:
-        raise BadInput(
-            f"{where}: jitter_ms and retry_pct need rate_mbps on the same hop, or netem would"
-            " change the order of packets"
-        )
+    _check_order(where, link)
 
 
 def _sctp(table: dict) -> Sctp:
@@ -753,6 +779,10 @@ def _check_flow(where: str, flow: Flow) -> None:
         raise BadInput(f"{where}.count = {flow.count}: between 0 and 100 flows")
     if flow.start_s < 0 or flow.bytes < 0 or (flow.stop_s and flow.stop_s <= flow.start_s):
         raise BadInput(f"{where}: start_s and bytes cannot be negative, stop_s follows start_s")
+    if flow.together and flow.every_s:
+        raise BadInput(f"{where}: together or every_s, not both")
+    if not 0 <= flow.delay_ms <= 60_000:
+        raise BadInput(f"{where}.delay_ms = {flow.delay_ms:g}: 0 to 60000")
     if flow.every_s < 0:
         raise BadInput(f"{where}.every_s = {flow.every_s:g}: it cannot be negative")
     if flow.mss_bytes and not 88 <= flow.mss_bytes <= 32767:
@@ -782,9 +812,22 @@ def _flows(tables: list) -> tuple[Flow, ...]:
     return flows
 
 
-def _events(tables: list) -> tuple[Event, ...]:
+def _events(tables: list, links: dict[str, Link]) -> tuple[Event, ...]:
     events = (_build(Event, table, f"events.{i}") for i, table in enumerate(tables))
-    return tuple(sorted(events, key=lambda event: event.at_s))
+    now, resolved = dict(links), []
+    for event in sorted(events, key=lambda event: event.at_s):
+        link = now.get(event.link, Link())
+        if event.cut is None:
+            now[event.link] = replace(link, **event.changes)
+        elif event.changes:
+            raise BadInput(f"event at {event.at_s:g} s: cut goes with no other change")
+        elif link.queue_pkts:
+            rate_mbps = CUT_MBPS if event.cut else link.rate_mbps
+            event = replace(event, rate_mbps=rate_mbps)
+        else:
+            event = replace(event, loss_pct=100.0 if event.cut else link.loss_pct)
+        resolved.append(event)
+    return tuple(resolved)
 
 
 def _check_event(scenario: Scenario, event: Event) -> None:
@@ -792,7 +835,7 @@ def _check_event(scenario: Scenario, event: Event) -> None:
     if not 0 < event.at_s < scenario.run.duration_s:
         raise BadInput(f"{where}: it must lie within the run")
     if not event.changes:
-        raise BadInput(f"{where}: give rate_mbps, loss_pct or both")
+        raise BadInput(f"{where}: give rate_mbps, loss_pct, delay_ms or cut")
     fixed = (hop for hop, link in scenario.links.items() if link.aqm or link.bucket_bytes)
     hops = [hop for hop in scenario.links if hop not in set(fixed)]
     if event.rate_mbps is not None:
@@ -802,7 +845,8 @@ def _check_event(scenario: Scenario, event: Event) -> None:
             raise BadInput(f"{where}: rate_mbps = {event.rate_mbps:g}: above 0, at most 100000")
     if event.link not in hops:
         raise unknown(f"{where}: link with a rate_mbps, no aqm and no policer", event.link, hops)
-    _check_link(f"{where}: {event.link}", replace(scenario.links[event.link], **event.changes))
+    if event.cut is None:
+        _check_link(f"{where}: {event.link}", replace(scenario.links[event.link], **event.changes))
 
 
 def _axes(tables: dict) -> tuple[Axis, ...]:
@@ -939,6 +983,8 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
             f"flow {flow.name}: a flow under test takes all hops, not first_hop to last_hop: its"
             " figures are of the whole way"
         )
+    if flow.delay_ms and scenario.medium:
+        raise BadInput(f"flow {flow.name}: delay_ms: a {WIRELESS} has no router for it")
     way = flow.way(scenario.topology)
     if scenario.topology.mtu_bytes != Topology.mtu_bytes and not flow.mss_bytes:
         raise BadInput(f"flow {flow.name}: with topology.mtu_bytes it needs its mss_bytes")

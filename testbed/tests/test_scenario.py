@@ -87,6 +87,11 @@ def test_every_scenario_of_the_project_is_good():
         ),
         ({"links__wireless__retry_pct": 5}, "needs retry_ms"),
         ({"links__wireless__jitter_ms": 5}, "change the order"),
+        ({"links__wireless__reorder_pct": 5, "links__wireless__delay_ms": 0}, "that it spares"),
+        ({"links__bottleneck__jitter_reorders": True}, "keeps the order"),
+        ({"links__wireless": {"reorder_pct": 5, "delay_ms": 5, "rate_mbps": 1}}, "without rate"),
+        ({"flows__0__delay_ms": -1}, "0 to 60000"),
+        ({"flows__0__together": True, "flows__0__every_s": 1}, "not both"),
         ({"links__wireless__burst_pkts": 0.5}, "1 at least"),
         ({"links__bottleneck__aggregate_ms": 5}, "count as"),
         ({"flows__0__reverse": True}, "cannot be reverse"),
@@ -418,7 +423,7 @@ def test_events_change_rates_and_the_bound():
         with pytest.raises(BadInput, match=told):
             event = {k: v for k, v in (events[0] | wrong).items() if v is not None}
             scenario.parse("test", tree | {"events": [event]})
-    with pytest.raises(BadInput, match="give rate_mbps, loss_pct or both"):
+    with pytest.raises(BadInput, match="give rate_mbps, loss_pct, delay_ms or cut"):
         scenario.parse("test", tree | {"events": [{"at_s": 15, "link": "wireless"}]})
 
 

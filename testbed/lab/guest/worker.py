@@ -27,7 +27,7 @@ from lab import topologies
 from lab.algorithms import ALGORITHMS, STOCK_SCTP
 from lab.guest.kernel_log import KernelLog
 from lab.lablink import SCHEDULES, begin_lablink, change_lablink, set_lablink
-from lab.links import change_link, link_of, set_link
+from lab.links import Link, change_link, clear_link, link_of, set_link
 from lab.medium import Medium
 
 OUT = Path(os.environ["LAB_OUT"])
@@ -172,6 +172,7 @@ class Lab:
         topologies.finish(self.net, topology["offloads"], topology["ecn"], topology["mtu_bytes"])
         self.parameters = Parameters()
         self.agents: set[str] = set()
+        self.delayed: list[str] = []  # devices at which a flow's own delay is
         self.warm_up()
 
     def warm_up(self) -> None:
@@ -212,9 +213,26 @@ class Lab:
                 else:
                     set_link(dev, link_of(values), values.get("seed", 0))
 
+    def set_own_delays(self, flows: list[dict]) -> None:
+        """Delay what comes to the hosts of those FLOWS that have a delay of their own; without
+        FLOWS nobody's any more."""
+        for dev in self.delayed:
+            with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
+                clear_link(dev)
+        self.delayed = []
+        for flow in flows:
+            if flow.get("delay_ms"):
+                end, pair = receiver(flow)
+                router = self.topo.places[pair - 1][end == "dst"]
+                dev = f"r{router}-{self.topo.host(end, pair)}"
+                with NetworkNamespaceOf(self.net[f"r{router}"].pid):
+                    set_link(dev, Link(delay_ms=flow["delay_ms"]), 0)
+                self.delayed.append(dev)
+
     def run(self, point: dict, out: Path) -> None:
         """Run one point, leaving its raw figures in the folder OUT."""
         self.set_links(point["links"], point["lablinks"])
+        self.set_own_delays(point["flows"] + point["udp"])
         self.parameters.set(point["modules"])
         self.set_sctp(point["flows"], point["sctp_settings"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -259,6 +277,7 @@ class Lab:
             self.stop_medium()
         # a goodbye of the sinks that got lost would return in the next point
         self.set_links({}, {})
+        self.set_own_delays([])
         for process in (*sinks, *taps):
             process.terminate()
             errors.append(_finish(process))
