@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lab import build, claims, plots, report, timelines
+from lab import build, claims, plots, report, scatter, timelines
 from lab.scenario import JITTER_RATIOS, MEDIUM_FIGURES, Scenario, parse
 from lab.verdicts import HEAD, Score, scores
 
@@ -133,6 +133,11 @@ def main(
     if goodput := report.goodput_over_time(scenario, results, run):
         figures[over_time.name] = goodput.caption
         over_time.write_text(timelines.goodput_figure(goodput.grid))
+    share_delay = docs / f"{scenario.id}-{report.SHARE_DELAY}.svg"
+    share_delay.unlink(missing_ok=True)
+    if any(scatter.shares(results)):
+        figures[share_delay.name] = scatter.CAPTION
+        share_delay.write_text(scatter.scatter_figure(scenario, results))
     for path in sorted((run / "plots").glob("ratio-*.svg")):
         figures[f"{scenario.id}-{path.name}"] = ratio_caption(scenario, path.stem)
         shutil.copy(path, docs / f"{scenario.id}-{path.name}")

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lab import plots, timelines
+from lab import plots, scatter, timelines
 from lab.claims import Verdict
 from lab.metrics import mean_goodput_mbps
 from lab.plots import Cells, Metric, Place
@@ -43,6 +43,7 @@ PEERS_OVER_TIME = ("reno", "bbr", "cubic", "veno", "westwood")  # the first two 
 ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
 SEEDS_FOR_95 = 6
 GOODPUT_OVER_TIME = "goodput-over-time"
+SHARE_DELAY = "share-delay"
 MAX_COLUMNS, MAX_PANELS = 4, 12  # of goodput over time
 MARKS = {"holds": "✓", "does not hold": "✗", "undecided": "?", "not measured": "·"}
 COLOURS = {
@@ -172,6 +173,9 @@ def _details(
             continue
         if any(result.get(name) is not None for result in results):
             figure = figures.add_metric(scenario, results, name) if name in WITH_FIGURE else None
+            if name == scatter.DELAY:
+                svg = scatter.scatter_figure(scenario, results)
+                figure = figures.add(SHARE_DELAY, scatter.CAPTION, svg)
             details.append(
                 {"table": metric_table(scenario, results, name, names), "figure": figure}
             )

@@ -6,12 +6,14 @@ import platform
 import subprocess
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import TESTBED
 from guest_lablink import CLAIMS
 
 from lab.build import setup_paths
+from lab.errors import BadInput
 from labtest.boot import assert_claimed, run_scripts, verdict_count
 
 SCRIPT = "guest_lablink.py"
@@ -58,3 +60,12 @@ def test_kernel_style():
          FOLDER / "sch_lablink.c"], capture_output=True, text=True, cwd="/",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_host_without_it_is_told_what_to_do(monkeypatch):
+    from lab.backends import host
+
+    monkeypatch.setattr(host, "loadable", lambda module: module != "sch_lablink")
+    backend = object.__new__(host.HostBackend)
+    with pytest.raises(BadInput, match="sudo make -C testbed/lablink install"):
+        backend.check([SimpleNamespace(spec={"lablinks": {"bottleneck": {}}})])
