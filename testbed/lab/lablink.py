@@ -82,10 +82,11 @@ def set_lablink(dev: str, link: Link, seed: int, schedules: dict[str, bytes]) ->
 
 
 def change_lablink(dev: str, link: Link) -> None:
-    """Give the lablink of DEV the constant rate of LINK, and the netem around it its loss. What is
-    queued stays, and leaves at the new rate."""
-    with _netlink() as netlink:
-        _tell(netlink, dev, link, _attribute(Attribute.RATE, constant_rate(link.rate_mbps)))
+    """Give the lablink of DEV the constant rate of LINK, if it has one, and the netem around it its
+    loss and delay. What is queued stays, and leaves at the new rate; traces go on."""
+    if link.rate_mbps:
+        with _netlink() as netlink:
+            _tell(netlink, dev, link, _attribute(Attribute.RATE, constant_rate(link.rate_mbps)))
     if not link.queue_pkts:
         change_link(dev, _around(link))
 

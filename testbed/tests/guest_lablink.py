@@ -291,6 +291,21 @@ def _(wire):
     assert seen[0]["backlog"] == 0 and seen[0]["qlen"] == 9 and not wire.refused
 
 
+@CLAIMS.add("a change of the delay around it leaves its schedules as they are")
+def _(wire):
+    """1500 bytes each ms and 10 ms of delay, and 5 ms more from 50 ms on."""
+    of = {"opportunities": steps((MS, OPPORTUNITY_BYTES)), "delay": steps((S, 10 * MS))}
+    set_lablink("v0", Link(trace="a trace"), 1, of)
+    later = Link(trace="a trace", delay_ms=5)
+    load = [(i * MS, OPPORTUNITY_BYTES) for i in range(50)]
+    load += [(49 * MS + MS // 2, lambda: change_lablink("v0", later))]
+    load += [(i * MS, OPPORTUNITY_BYTES) for i in range(50, 100)]
+    times = [ns for _, ns in wire.carry(load)]
+    assert len(times) == 100
+    near(times[49] - times[0], 49 * MS, MS)
+    near(times[99] - times[0], (99 + 5) * MS, MS)
+
+
 @CLAIMS.add("loss over time is where it is told to be, and the same for the same seed")
 def _(wire):
     packed = steps((S, 0), (S, 2**32), (S, 2**30))
