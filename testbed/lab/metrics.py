@@ -123,7 +123,21 @@ def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[st
         "timeouts": end["timeouts"],
         "limited": bool(spec["bytes"]),
         "completion_s": end["completion_time_s"],
+        **_answers(spec, end),
         "min_rtt_ms": None if end["min_rtt_us"] is None else end["min_rtt_us"] / 1000,
+    }
+
+
+def _answers(spec: dict, end: dict) -> dict[str, Any]:
+    """Return of a flow of requests how long each took, and as its completion_s their mean; one that
+    was not answered when the flow ended counts with the time it had."""
+    if not spec.get("repeats"):
+        return {}
+    took_s = end["answers_s"] + ([] if end["unanswered_s"] is None else [end["unanswered_s"]])
+    return {
+        "answers_s": end["answers_s"],
+        "unanswered_s": end["unanswered_s"],
+        "completion_s": sum(took_s) / len(took_s) if took_s else None,
     }
 
 
@@ -232,11 +246,21 @@ def _completion(point: Point, flows: list[dict]) -> dict[str, float | int | None
     of = [flow for flow in flows if flow["name"] in limited and flow["under_test"]]
     if not of:
         return {"fct_s_p50": None, "fct_s_p95": None, "unfinished": None}
-    took_s = pl.Series([flow["completion_s"] or flow["stop_s"] - flow["start_s"] for flow in of])
+    took, unfinished = [], 0
+    for flow in of:
+        if "answers_s" in flow:  # a flow of requests: each is one
+            took += flow["answers_s"]
+            waits_s = flow["unanswered_s"]
+        else:
+            took += [flow["completion_s"]] if flow["completion_s"] else []
+            waits_s = None if flow["completion_s"] else flow["stop_s"] - flow["start_s"]
+        took += [] if waits_s is None else [waits_s]
+        unfinished += waits_s is not None
+    took_s = pl.Series(took, dtype=pl.Float64)
     return {
         "fct_s_p50": _quantile(took_s, 0.5),
         "fct_s_p95": _quantile(took_s, 0.95),
-        "unfinished": sum(flow["completion_s"] is None for flow in of),
+        "unfinished": unfinished,
     }
 
 

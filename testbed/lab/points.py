@@ -17,7 +17,7 @@ from lab.algorithms import ALGORITHMS, STOCK_SCTP, sctp_variant
 from lab.errors import BadInput
 from lab.links import Link, link_of
 from lab.places import Drawn
-from lab.scenario import CUT_MBPS, ETHERNET_BYTES, UNDER_TEST, AxisValue, Scenario
+from lab.scenario import CUT_MBPS, ETHERNET_BYTES, TUNNELS, UNDER_TEST, AxisValue, Scenario
 from lab.seeds import derived_seed
 from lab.trace import RATIO_EVENTS, VERDICT_EVENTS
 
@@ -185,7 +185,11 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 raise BadInput(
                     f"flow {flow.name}: {chosen} needs routers, a wireless chain has none"
                 )
+            if flow.repeats and ALGORITHMS[chosen].transport != "tcp":
+                raise BadInput(f"flow {flow.name}: requests (repeats) are TCP's, not {chosen}'s")
             of_algorithm = {
+                "repeats": flow.repeats,
+                "pause_s": flow.pause_s,
                 "kind": flow.name,
                 "under_test": flow.under_test,
                 "algorithm": chosen,
@@ -250,6 +254,8 @@ def _tap_every(at: Scenario) -> int:
         for hop in at.topology.hops
         if hop in at.links and at.links[hop].rate_mbps
     ]
+    if at.topology.tunnel:  # a packet in it has another identification
+        return 1
     frame_bits = 8 * (at.topology.mtu_bytes + ETHERNET_BYTES)
     pkts = min(rates, default=UNKNOWN_MBPS) * 1e6 * at.run.duration_s / frame_bits
     return 1 << min(max(math.ceil(math.log2(pkts / TAP_PKTS)), 0), TAP_EVERY_MAX_BITS)
@@ -292,7 +298,8 @@ def bound_mbps(at: Scenario, transport: str = "tcp", seed: int = 1) -> float:
             links[event.link] = replace(links[event.link], **event.changes)
     from_s = max(since_s, at.run.warmup_s)
     mbit += (at.run.duration_s - from_s) * _least_mbps(links, seed, from_s, at.run.duration_s)
-    return mbit / (at.run.duration_s - at.run.warmup_s) * payload_share(transport, mss_bytes)
+    share = payload_share(transport, mss_bytes, at.topology.tunnel)
+    return mbit / (at.run.duration_s - at.run.warmup_s) * share
 
 
 def carried_after_events(
@@ -300,7 +307,8 @@ def carried_after_events(
 ) -> list[tuple[float, float]]:
     """Return when each event of a point's SPEC is, and what the way between first homes carries
     until the next one, in Mb/s of payload; 0 while a hop of it is cut."""
-    share = payload_share(transport, max(flow["mss_bytes"] for flow in spec["flows"]))
+    mss_bytes = max(flow["mss_bytes"] for flow in spec["flows"])
+    share = payload_share(transport, mss_bytes, spec["topology"]["tunnel"])
     links = {hop: link_of(spec["links"][hop]) for hop in spec["topology"]["hops"]}
     found = []
     ends_s = [event["at_s"] for event in spec["events"][1:]] + [spec["duration_s"]]
@@ -313,9 +321,14 @@ def carried_after_events(
     return found
 
 
-def payload_share(transport: str, mss_bytes: int = 0) -> float:
-    """Return which share of a full frame of TRANSPORT is payload."""
+def payload_share(transport: str, mss_bytes: int = 0, tunnel: str = "") -> float:
+    """Return which share of a full frame of TRANSPORT is payload, also in a TUNNEL."""
     payload_bytes, frame_bytes = full_frame_bytes(transport, mss_bytes)
+    around_bytes = TUNNELS[tunnel][0] if tunnel else 0
+    if mss_bytes:
+        frame_bytes += around_bytes
+    else:  # the path's MTU takes it from the payload
+        payload_bytes -= around_bytes
     return payload_bytes / frame_bytes
 
 

@@ -27,6 +27,8 @@ SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
 WIRELESS = "wireless-chain"  # its hops are named after its nodes: hop1 is from node 1 to node 2
 KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None, WIRELESS: None}
 MAX_HOPS = 20
+# kind -> what it puts around a packet, in bytes, and its kernel module, as lab.topologies has it
+TUNNELS = {"vxlan": (50, "vxlan"), "ipip": (20, "ipip"), "gre": (24, "ip_gre")}
 ETHERNET_BYTES = 14
 CUT_MBPS = 1e-9  # of a hop that queues and is cut; lablink takes it for none
 SECOND = "second_"  # of the names of the hops between second homes, as lab.topologies has it
@@ -135,6 +137,7 @@ class Topology:
     homes: int = 1  # of each host; between the second ones there is a way of its own
     nodes: int = 0  # of a wireless chain
     mtu_bytes: int = 1500  # of every interface
+    tunnel: str = ""  # one of TUNNELS, over all hops
     agents: bool = True  # its nodes help those algorithms that want help
     offloads: bool = True
     ecn: bool = False
@@ -189,6 +192,8 @@ class Flow:
     bytes: int = 0  # 0: no limit
     mss_bytes: int = 0  # 0: as the MTU allows
     reverse: bool = False  # from the receivers' side to the senders'
+    repeats: int = 0  # requests of BYTES, each when the one before has been answered
+    pause_s: float = 0.0  # between an answer and the next request
     delay_ms: float = 0.0  # on its own way, behind the last hop
     together: bool = False  # the COUNT flows start at one instant
     first_hop: str = ""  # where it enters the way forward; nothing: at its begin
@@ -549,6 +554,7 @@ def _topology(table: dict) -> Topology:
         raise unknown("topology", topology.kind, KINDS)
     if not 1 <= topology.homes <= MAX_HOMES:
         raise BadInput(f"topology.homes = {topology.homes}: 1 or {MAX_HOMES}")
+    _check_tunnel(topology)
     if not 544 <= topology.mtu_bytes <= 9000:
         raise BadInput(f"topology.mtu_bytes = {topology.mtu_bytes}: 544 to 9000")
     if topology.is_wireless:
@@ -569,6 +575,13 @@ def _topology(table: dict) -> Topology:
                 f" way back of each, {SECOND} for those between second homes"
             )
     return topology
+
+
+def _check_tunnel(topology: Topology) -> None:
+    if topology.tunnel and topology.tunnel not in TUNNELS:
+        raise unknown("topology.tunnel", topology.tunnel, TUNNELS)
+    if topology.tunnel and (topology.is_wireless or topology.homes > 1):
+        raise BadInput("topology.tunnel: only over a dumbbell or chain, with one home")
 
 
 def _wireless(topology: Topology) -> Topology:
@@ -779,6 +792,10 @@ def _check_flow(where: str, flow: Flow) -> None:
         raise BadInput(f"{where}.count = {flow.count}: between 0 and 100 flows")
     if flow.start_s < 0 or flow.bytes < 0 or (flow.stop_s and flow.stop_s <= flow.start_s):
         raise BadInput(f"{where}: start_s and bytes cannot be negative, stop_s follows start_s")
+    if flow.repeats and not (flow.bytes and 0 < flow.repeats <= 1_000_000):
+        raise BadInput(f"{where}.repeats: 1 to 1000000 requests, each of the flow's bytes")
+    if flow.pause_s < 0 or (flow.pause_s and not flow.repeats):
+        raise BadInput(f"{where}.pause_s: not negative, and with repeats")
     if flow.together and flow.every_s:
         raise BadInput(f"{where}: together or every_s, not both")
     if not 0 <= flow.delay_ms <= 60_000:
@@ -983,6 +1000,8 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
             f"flow {flow.name}: a flow under test takes all hops, not first_hop to last_hop: its"
             " figures are of the whole way"
         )
+    if scenario.topology.tunnel and (first, last) != (0, len(scenario.topology.hops) - 1):
+        raise BadInput(f"flow {flow.name}: with topology.tunnel flows take all hops, in it")
     if flow.delay_ms and scenario.medium:
         raise BadInput(f"flow {flow.name}: delay_ms: a {WIRELESS} has no router for it")
     way = flow.way(scenario.topology)

@@ -379,6 +379,36 @@ def finish(net: Mininet, offloads: bool, ecn: bool, mtu_bytes: int = 1500) -> No
         run(node, *commands)
 
 
+# kind -> what it puts around a packet, in bytes, its kernel module, and how `ip link` calls it
+TUNNELS = {
+    "vxlan": (50, "vxlan", "vxlan id 1 dstport 4789 srcport 49152 49153"),
+    "ipip": (20, "ipip", "ipip ttl 64"),
+    "gre": (24, "ip_gre", "gre ttl 64"),
+}
+TUNNEL_DEV = "tunnel0"
+
+
+def add_tunnel(net: Mininet, kind: str, hops: int, mtu_bytes: int = 1500) -> None:
+    """Lay a tunnel of KIND (TUNNELS) over the HOPS of a started chain, from its first router to its
+    last: what goes from end to end, either way, takes it."""
+    overhead_bytes, _, link = TUNNELS[kind]
+    ends = ((1, "10.0.1.1", NETS["dst"]), (hops + 1, f"10.0.{hops}.2", NETS["src"]))
+    for i, (router, local, net_there) in enumerate(ends):
+        remote, peer = ends[1 - i][1], f"10.8.0.{2 - i}"
+        macs = [f"02:00:00:00:08:0{number}" for number in (i + 1, 2 - i)]
+        mac = f"address {macs[0]}" if kind == "vxlan" else ""
+        known = f"ip neigh replace {peer} lladdr {macs[1]} dev {TUNNEL_DEV} nud permanent"
+        run(
+            net[f"r{router}"],
+            f"ip link add {TUNNEL_DEV} {mac} mtu {mtu_bytes - overhead_bytes} type {link}"
+            f" local {local} remote {remote}",
+            f"ip addr add 10.8.0.{i + 1}/30 dev {TUNNEL_DEV}",
+            f"ip link set {TUNNEL_DEV} up",
+            *([known] if kind == "vxlan" else []),
+            f"ip route replace 10.{net_there}.0.0/16 via {peer} dev {TUNNEL_DEV}",
+        )
+
+
 def _neighbours(net: Mininet, intf: Intf) -> Iterator[tuple[str, str]]:
     """Give the addresses, IP and MAC, that INTF can reach at once."""
     if isinstance(intf.link, WirelessLink):

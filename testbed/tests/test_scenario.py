@@ -90,10 +90,23 @@ def test_every_scenario_of_the_project_is_good():
         ({"links__wireless__reorder_pct": 5, "links__wireless__delay_ms": 0}, "that it spares"),
         ({"links__bottleneck__jitter_reorders": True}, "keeps the order"),
         ({"links__wireless": {"reorder_pct": 5, "delay_ms": 5, "rate_mbps": 1}}, "without rate"),
+        ({"flows__0__repeats": 5}, "of the flow's bytes"),
+        ({"flows__0__pause_s": 5}, "with repeats"),
         ({"flows__0__delay_ms": -1}, "0 to 60000"),
         ({"flows__0__together": True, "flows__0__every_s": 1}, "not both"),
         ({"links__wireless__burst_pkts": 0.5}, "1 at least"),
         ({"links__bottleneck__aggregate_ms": 5}, "count as"),
+        ({"topology": {"tunnel": "ipp"}}, "did you mean 'ipip'"),
+        (
+            {
+                "topology": {"tunnel": "gre"},
+                "flows": [
+                    {"name": "a"},
+                    {"name": "b", "algorithm": "reno", "last_hop": "bottleneck"},
+                ],
+            },
+            "take all hops",
+        ),
         ({"flows__0__reverse": True}, "cannot be reverse"),
         ({"flows__0__first_hop": "wireless"}, "takes all hops"),
         ({"flows__0__last_hop": "wirelss"}, "did you mean 'wireless'"),

@@ -129,3 +129,38 @@ def test_delays_of_their_own_and_a_common_start(backend):
     assert 150 <= far["min_rtt_ms"] - a1["min_rtt_ms"] < 170
     assert abs(far["owd_ms_p50"] - a1["owd_ms_p50"]) < 50
     assert result["time_to_fair_s"] > 0
+
+
+@pytest.mark.parametrize("kind", scenario.TUNNELS)
+def test_a_tunnel_takes_from_the_mtu_and_keeps_ecn(backend, kind):
+    """In a tunnel over all hops a segment is smaller, after the router has said so; what the taps
+    see is the packet inside; and marks of an AQM in the middle come out: Reno hears of congestion
+    without a loss."""
+    if complaint := backend.link_complaint({}, kind):
+        pytest.skip(complaint)
+    links = path()["links"]
+    links["bottleneck"] = {"rate_mbps": 4, "queue_pkts": 200, "aqm": "fq_codel"}
+    tunnel = {"offloads": False, "ecn": True, "tunnel": kind}
+    result = run(backend, path(topology=tunnel, links=links))
+    assert result["ce_marks"] > 10 and result["loss_congestion"] == 0
+    # Reno that halves has three quarters at the least
+    assert 0.75 * result["bound_mbps"] < result["goodput_mbps"] < result["bound_mbps"]
+    (flow,) = result["flows"]
+    assert flow["sent_pkts"] * (1448 - scenario.TUNNELS[kind][0]) == pytest.approx(
+        flow["bytes_whole"], rel=0.02
+    )
+    assert result["owd_ms_p50"] > 20
+
+
+def test_requests_and_pauses(backend):
+    """Requests of 20 segments with a second between them: each takes some round trips, and what was
+    sent is what was answered; nothing flows in the pauses."""
+    flows = [{"name": "a", "bytes": 28960, "repeats": 5, "pause_s": 1}]
+    result = run(backend, path(flows=flows))
+    (flow,) = result["flows"]
+    assert len(flow["answers_s"]) == 5 and flow["unanswered_s"] is None
+    assert flow["bytes_whole"] == 5 * 28960 and result["unfinished"] == 0
+    assert all(0.04 + 20 * 1514 * 8 / 4e6 < took < 0.3 for took in flow["answers_s"])
+    assert min(flow["answers_s"]) <= result["fct_s_p50"] <= result["fct_s_p95"] < 0.3
+    steps = result["series"]["bytes_acked"].diff().drop_nulls()
+    assert (steps == 0).sum() >= 12

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct flow_times {
@@ -90,6 +91,17 @@ static void report_no_info(FILE *out)
 	}
 }
 
+static void report_answers(FILE *out, const struct flow *flow, int64_t end_ns)
+{
+	json_key(out, "answers_s");
+	fputc('[', out);
+	for (uint32_t i = 0; i < flow->answers; i++)
+		fprintf(out, "%s%.9f", i ? "," : "", (double)flow->answers_ns[i] / NSEC_PER_SEC);
+	fputc(']', out);
+	json_seconds(out, "unanswered_s",
+		     flow->waiting_since_ns ? end_ns - flow->waiting_since_ns : -1);
+}
+
 /* INFO is NULL if the socket could not be read. */
 static void report_flow(FILE *out, const struct flow *flow, const struct flow_times *times,
 			bool completed, const struct flow_info *info)
@@ -114,6 +126,8 @@ static void report_flow(FILE *out, const struct flow *flow, const struct flow_ti
 		report_info(out, info);
 	else
 		report_no_info(out);
+	if (flow->options->repeats)
+		report_answers(out, flow, times->end_ns);
 	json_key(out, "error");
 	json_string(out, flow->error[0] ? flow->error : NULL);
 	fputs("}\n", out);
@@ -145,5 +159,6 @@ int send_run(const struct flow_options *options, const struct send_schedule *sch
 	if (flow.error[0])
 		complain("%s", flow.error);
 	report_flow(report, &flow, &times, completed, have_info ? &info : NULL);
+	free(flow.answers_ns);
 	return flow.error[0] ? EXIT_FAILED : EXIT_DONE;
 }

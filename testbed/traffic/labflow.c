@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define DEFAULT_LOWAT_BYTES (256 << 10)
+#define REPEATS_MAX 1000000
 
 static const struct transport *const transports[] = { &transport_tcp, &transport_sctp,
 						      &transport_udp };
@@ -26,6 +27,7 @@ static const char usage[] =
 	"  --bind ADDR        IPv4 address to listen on (default: all)\n"
 	"  --port N           port to listen on\n"
 	"  --lowat-bytes N    tcp: receive low watermark, bytes (default 262144)\n"
+	"  --reply-after N    tcp: answer with a byte after N of them, again and again\n"
 	"  --rcvbuf N         SO_RCVBUF, bytes (the kernel doubles it; sctp: default\n"
 	"                     8388608, which is then the receive window)\n"
 	"  --ready-fd N       write \"ready\\n\" to this open descriptor once listening\n"
@@ -39,6 +41,9 @@ static const char usage[] =
 	"  --start-at-s T     CLOCK_MONOTONIC time to connect at, seconds (default: now)\n"
 	"  --duration-s D     reset the connection at T + D, seconds\n"
 	"  --bytes N          stop when N bytes are acknowledged\n"
+	"  --repeats N        tcp: N requests of --bytes, each when the sink has answered the\n"
+	"                     one before (its --reply-after) and --pause-s has passed\n"
+	"  --pause-s S        between an answer and the next request, seconds (default 0)\n"
 	"  --mss N            largest segment, bytes of payload and TCP options;\n"
 	"                     udp: payload of a datagram (default 1472); sctp: of a\n"
 	"                     chunk (default 1440)\n"
@@ -67,6 +72,9 @@ enum option_code {
 	OPT_START_AT_S,
 	OPT_DURATION_S,
 	OPT_BYTES,
+	OPT_REPEATS,
+	OPT_PAUSE_S,
+	OPT_REPLY_AFTER,
 	OPT_MSS,
 	OPT_RATE_MBPS,
 	OPT_ON_S,
@@ -87,6 +95,7 @@ static const struct option sink_long_options[] = {
 	{ "transport", required_argument, NULL, OPT_TRANSPORT },
 	{ "json", required_argument, NULL, OPT_JSON },
 	{ "lowat-bytes", required_argument, NULL, OPT_LOWAT_BYTES },
+	{ "reply-after", required_argument, NULL, OPT_REPLY_AFTER },
 	{ "rcvbuf", required_argument, NULL, OPT_RCVBUF },
 	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
 	{ "help", no_argument, NULL, OPT_HELP },
@@ -103,6 +112,8 @@ static const struct option send_long_options[] = {
 	{ "start-at-s", required_argument, NULL, OPT_START_AT_S },
 	{ "duration-s", required_argument, NULL, OPT_DURATION_S },
 	{ "bytes", required_argument, NULL, OPT_BYTES },
+	{ "repeats", required_argument, NULL, OPT_REPEATS },
+	{ "pause-s", required_argument, NULL, OPT_PAUSE_S },
 	{ "mss", required_argument, NULL, OPT_MSS },
 	{ "rate-mbps", required_argument, NULL, OPT_RATE_MBPS },
 	{ "on-s", required_argument, NULL, OPT_ON_S },
@@ -189,6 +200,9 @@ static int main_sink(int argc, char **argv)
 		else if (code == OPT_LOWAT_BYTES)
 			options.lowat_bytes = (int)option_number("--lowat-bytes", optarg, 1,
 								 INT_MAX);
+		else if (code == OPT_REPLY_AFTER)
+			options.reply_after_bytes = option_number("--reply-after", optarg, 1,
+								  INT64_MAX);
 		else if (code == OPT_RCVBUF)
 			options.rcvbuf_bytes = (int)option_number("--rcvbuf", optarg, 1,
 								  INT_MAX / 2);
@@ -232,6 +246,10 @@ static void flow_option(int code, struct flow_options *options)
 		options->algorithm = option_algorithm(optarg);
 	else if (code == OPT_BYTES)
 		options->bytes = option_number("--bytes", optarg, 1, INT64_MAX);
+	else if (code == OPT_REPEATS)
+		options->repeats = (uint32_t)option_number("--repeats", optarg, 1, REPEATS_MAX);
+	else if (code == OPT_PAUSE_S)
+		options->pause_ns = option_seconds_ns("--pause-s", optarg);
 	else if (code == OPT_MSS)
 		options->mss_bytes = (int)option_number("--mss", optarg, 88, 32767);
 	else if (code == OPT_RATE_MBPS)
@@ -270,6 +288,10 @@ static int main_send(int argc, char **argv)
 	require(options.peer.sin_addr.s_addr, "send", "--connect with the sink's address");
 	require(options.peer.sin_port, "send", "--port");
 	require(!options.on_ns == !options.off_ns, "send", "--on-s with --off-s, both above 0");
+	if (options.transport != &transport_tcp)
+		require(!options.repeats, "send", "--transport tcp for --repeats");
+	require(options.bytes || !options.repeats, "send", "--bytes with --repeats");
+	require(options.repeats || !options.pause_ns, "send", "--repeats with --pause-s");
 	require(options.bytes || schedule.duration_ns, "send",
 		"--duration-s above 0, --bytes, or both");
 	report = open_output(path);

@@ -35,11 +35,14 @@
 #define BLOCK_BYTES (1u << 20) /* some 6000 packets */
 #define BLOCKS 4u
 #define RETIRE_MS 86400000u /* a block is handed over when full, or a day old */
-#define SNAP_BYTES 128u /* IP and TCP headers with all their options; chunks before DATA */
+#define SNAP_BYTES 192u /* headers of a tunnel, IP and TCP, all options; chunks before DATA */
 #define OUTPUT_BYTES (256u << 10)
 #define SCTP_HEADER_BYTES 12u
 #define EVERY_MAX 256
 #define ID_SCATTER 40503u /* odd, near 2^16 / 1.618: neighbours fall far apart */
+#define GRE_BYTES 4u
+#define VXLAN_PORT 4789
+#define VXLAN_BYTES (8u + 8u + 14u) /* UDP, VXLAN, Ethernet */
 #define SCTP_DATA 0 /* chunk type, RFC 9260 section 3.2 */
 
 static const char usage[] =
@@ -47,7 +50,8 @@ static const char usage[] =
 	"\n"
 	"Run it on a router. Writes one record for each TCP, UDP and SCTP packet (IPv4)\n"
 	"that comes in by another device than DEV or leaves by DEV, in that order in\n"
-	"time, until SIGTERM or SIGINT.\n"
+	"time, until SIGTERM or SIGINT. Of one in a tunnel (ipip, gre, vxlan) it is the\n"
+	"packet inside.\n"
 	"\n"
 	"  --dev DEV      the device whose queue is watched\n"
 	"  --out FILE     where the records go; - is standard output\n"
@@ -158,9 +162,11 @@ static int listen_to_device(const struct tap *tap)
 	const uint32_t ours = (uint32_t)tap->ifindex;
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PROTOCOL)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 16),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 18),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, offsetof(struct iphdr, protocol)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_IPIP, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_GRE, 2, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_SCTP, 1, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 12),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct iphdr, frag_off)),
@@ -263,6 +269,31 @@ static void read_sctp(struct record *record, const char *packet, uint32_t bytes)
 	}
 }
 
+/* How much of a tunnel is around the packet inside that IP and PORTS begin; 0: none. */
+static uint32_t tunnel_bytes(const struct iphdr *ip, const uint16_t ports[2])
+{
+	if (ip->protocol == IPPROTO_IPIP)
+		return ip->ihl * 4u;
+	if (ip->protocol == IPPROTO_GRE)
+		return ip->ihl * 4u + GRE_BYTES;
+	if (ip->protocol == IPPROTO_UDP && ntohs(ports[1]) == VXLAN_PORT)
+		return ip->ihl * 4u + VXLAN_BYTES;
+	return 0;
+}
+
+/* Read the headers of LEFT bytes at PACKET; what is too short has zeros. */
+static void read_headers(const char *packet, uint32_t left_bytes, struct iphdr *ip,
+			 uint16_t ports[2])
+{
+	*ip = (struct iphdr){ .ihl = sizeof(*ip) / 4 };
+	ports[0] = ports[1] = 0;
+	if (left_bytes < sizeof(*ip))
+		return;
+	memcpy(ip, packet, sizeof(*ip));
+	if (left_bytes >= ip->ihl * 4u + 2 * sizeof(ports[0]))
+		memcpy(ports, packet + ip->ihl * 4u, 2 * sizeof(ports[0]));
+}
+
 static void write_packet(const struct tap *tap, const struct tpacket3_hdr *header)
 {
 	const char *packet = (const char *)header + header->tp_net;
@@ -270,16 +301,20 @@ static void write_packet(const struct tap *tap, const struct tpacket3_hdr *heade
 							TPACKET_ALIGN(sizeof(*header)));
 	int64_t real_ns = (int64_t)header->tp_sec * NSEC_PER_SEC + header->tp_nsec;
 	struct record record = { .leaves = link->sll_pkttype == PACKET_OUTGOING };
-	uint32_t header_bytes, left_bytes;
-	uint16_t ports[2] = { 0 };
+	uint32_t header_bytes, around_bytes, left_bytes = header->tp_snaplen;
+	uint16_t ports[2];
 	struct iphdr ip;
 
-	memcpy(&ip, packet, sizeof(ip));
+	read_headers(packet, left_bytes, &ip, ports);
+	around_bytes = tunnel_bytes(&ip, ports);
+	if (around_bytes && around_bytes < left_bytes) {
+		packet += around_bytes;
+		left_bytes -= around_bytes;
+		read_headers(packet, left_bytes, &ip, ports);
+	}
 	header_bytes = ip.ihl * 4u;
 	packet += header_bytes;
-	left_bytes = header->tp_snaplen - header_bytes;
-	if (left_bytes >= sizeof(ports))
-		memcpy(ports, packet, sizeof(ports));
+	left_bytes -= left_bytes < header_bytes ? left_bytes : header_bytes;
 	record.time_ns = (uint64_t)(real_ns - tap->real_minus_mono_ns);
 	record.source_port = ntohs(ports[0]);
 	record.dest_port = ntohs(ports[1]);

@@ -21,7 +21,9 @@ struct flow_options {
 	const char *algorithm; /* NULL: what the route or the sysctl says */
 	struct sockaddr_in local;
 	struct sockaddr_in peer;
-	uint64_t bytes; /* 0: no byte limit */
+	uint64_t bytes; /* 0: no byte limit; of each request where there are several */
+	uint32_t repeats; /* TCP: requests, each answered by the sink; 0: no requests */
+	int64_t pause_ns; /* between an answer and the next request */
 	uint64_t rate_bps; /* UDP: bits of whole Ethernet frames per second */
 	int64_t on_ns, off_ns; /* UDP: means of bursts and of the gaps between; 0: no gaps */
 	uint64_t seed; /* of their lengths */
@@ -33,6 +35,9 @@ struct flow {
 	const struct flow_options *options;
 	int fd; /* -1 while not open */
 	uint64_t written_bytes;
+	int64_t *answers_ns; /* how long each request took that was answered */
+	uint32_t answers;
+	int64_t waiting_since_ns; /* of one that was not, at the end; 0: there is none */
 	uint32_t datagrams; /* UDP: sent */
 	bool completed; /* the byte limit was reached and all of it acknowledged */
 	char error[FLOW_ERROR_MAX]; /* empty: none */
@@ -62,6 +67,7 @@ struct sink_options {
 	const struct transport *transport;
 	struct sockaddr_in local;
 	int lowat_bytes;
+	uint64_t reply_after_bytes; /* TCP: one byte goes back after so many; 0: none */
 	int rcvbuf_bytes; /* 0: the kernel's choice */
 };
 

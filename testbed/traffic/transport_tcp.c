@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -75,9 +76,9 @@ static size_t gather_zeroes(struct iovec chunks[CHUNKS_MAX], uint64_t left_bytes
 	return count;
 }
 
-static int tcp_send(struct flow *flow)
+/* Hand over bytes until LIMIT of them have been; 0 also when it is time to stop. */
+static int send_until(struct flow *flow, uint64_t limit)
 {
-	const uint64_t limit = flow->options->bytes ? flow->options->bytes : UINT64_MAX;
 	static struct iovec chunks[CHUNKS_MAX];
 	struct msghdr message = { .msg_iov = chunks };
 
@@ -91,6 +92,55 @@ static int tcp_send(struct flow *flow)
 		else if (errno != EINTR)
 			return stream_fail(flow->error, "connection lost: %s", strerror(errno));
 	}
+	return 0;
+}
+
+static int await_answer(struct flow *flow)
+{
+	char answer;
+	ssize_t got;
+
+	do {
+		got = recv(flow->fd, &answer, 1, 0);
+	} while (got < 0 && errno == EINTR && !stop_signal);
+	if (got <= 0 && !stop_signal)
+		return stream_fail(flow->error, "no answer: %s",
+				   got ? strerror(errno) : "the sink has closed");
+	return 0;
+}
+
+/* Requests and the sink's answers, with pauses between. */
+static int send_requests(struct flow *flow)
+{
+	const struct flow_options *options = flow->options;
+
+	flow->answers_ns = calloc(options->repeats, sizeof(*flow->answers_ns));
+	if (!flow->answers_ns)
+		return stream_fail(flow->error, "no memory for %u requests", options->repeats);
+	while (flow->answers < options->repeats) {
+		int64_t now_ns = clock_read_ns(CLOCK_MONOTONIC);
+
+		flow->waiting_since_ns = now_ns;
+		if (send_until(flow, flow->written_bytes + options->bytes) < 0 ||
+		    await_answer(flow) < 0)
+			return -1;
+		if (stop_signal)
+			return 0;
+		now_ns = clock_read_ns(CLOCK_MONOTONIC);
+		flow->answers_ns[flow->answers++] = now_ns - flow->waiting_since_ns;
+		flow->waiting_since_ns = 0;
+		if (options->pause_ns && !sleep_until_ns(now_ns + options->pause_ns))
+			return 0;
+	}
+	return 0;
+}
+
+static int tcp_send(struct flow *flow)
+{
+	const uint64_t limit = flow->options->bytes ? flow->options->bytes : UINT64_MAX;
+
+	if ((flow->options->repeats ? send_requests(flow) : send_until(flow, limit)) < 0)
+		return -1;
 	if (stop_signal)
 		return 0;
 	return stream_await_peer_close(flow);
@@ -144,9 +194,9 @@ static int tcp_info(struct flow *flow, struct flow_info *info)
 }
 
 /* MSG_TRUNC discards: nothing is ever stored. */
-static ssize_t discard(int fd, int flags, int64_t *last_byte_real_ns)
+static ssize_t discard(int fd, size_t most_bytes, int flags, int64_t *last_byte_real_ns)
 {
-	struct iovec nowhere = { .iov_base = NULL, .iov_len = DISCARD_BYTES };
+	struct iovec nowhere = { .iov_base = NULL, .iov_len = most_bytes };
 
 	return stream_receive(fd, &nowhere, MSG_TRUNC | flags, last_byte_real_ns);
 }
@@ -156,9 +206,9 @@ static ssize_t discard(int fd, int flags, int64_t *last_byte_real_ns)
  * once. End of stream, reset and shutdown() all deliver the tail below the
  * watermark first, and only then end the loop.
  */
-static void tcp_receive(int fd, const struct sink_options *options, struct arrival *arrival)
+static void receive_all(int fd, const struct sink_options *options, struct arrival *arrival)
 {
-	ssize_t got = discard(fd, 0, &arrival->last_byte_real_ns);
+	ssize_t got = discard(fd, DISCARD_BYTES, 0, &arrival->last_byte_real_ns);
 
 	arrival->first_byte_real_ns = arrival->last_byte_real_ns;
 	if (got > 0 && stream_set_int(fd, SOL_SOCKET, SO_RCVLOWAT, options->lowat_bytes) < 0)
@@ -166,8 +216,39 @@ static void tcp_receive(int fd, const struct sink_options *options, struct arriv
 			 strerror(errno));
 	while (got > 0) {
 		arrival->bytes += (uint64_t)got;
-		got = discard(fd, MSG_WAITALL, &arrival->last_byte_real_ns);
+		got = discard(fd, DISCARD_BYTES, MSG_WAITALL, &arrival->last_byte_real_ns);
 	}
+}
+
+/* Without a watermark: the rest of a request may be less than any. */
+static void receive_requests(int fd, const struct sink_options *options, struct arrival *arrival)
+{
+	uint64_t left_bytes = options->reply_after_bytes;
+	ssize_t got;
+
+	do {
+		size_t most = left_bytes < DISCARD_BYTES ? (size_t)left_bytes : DISCARD_BYTES;
+
+		got = discard(fd, most, 0, &arrival->last_byte_real_ns);
+		if (got <= 0)
+			return;
+		if (!arrival->bytes)
+			arrival->first_byte_real_ns = arrival->last_byte_real_ns;
+		arrival->bytes += (uint64_t)got;
+		left_bytes -= (uint64_t)got;
+		if (!left_bytes) {
+			left_bytes = options->reply_after_bytes;
+			got = send(fd, "", 1, MSG_NOSIGNAL);
+		}
+	} while (got > 0);
+}
+
+static void tcp_receive(int fd, const struct sink_options *options, struct arrival *arrival)
+{
+	if (options->reply_after_bytes)
+		receive_requests(fd, options, arrival);
+	else
+		receive_all(fd, options, arrival);
 }
 
 static int tcp_listen(const struct sink_options *options, char error[FLOW_ERROR_MAX])

@@ -30,6 +30,7 @@ from lab.cpus import claimed
 from lab.errors import BadInput, LabError, unknown
 from lab.links import AQM_MODULE, AQMS, POLICER_MODULES, link_of
 from lab.points import Point
+from lab.scenario import TUNNELS
 
 BATCH_MAX_POINTS = 100
 USER_FOLDER = "user"  # in a guest's folder: the modules that a user brought
@@ -152,6 +153,7 @@ class Backend(ABC):
                 *self.modules(),
                 *self.unknown_modules(points),
                 *(["tun"] if points[0].spec["medium"] else []),
+                *self.tunnel_modules(points[0].spec["topology"]["tunnel"]),
             ],
             "insmod": [
                 f"/run/lab/job/{USER_FOLDER}/{m.file.name}" for m in self.user_modules(points)
@@ -261,9 +263,10 @@ class Backend(ABC):
         for module in self.unknown_modules(points):
             if not self.build.kernel.has(module):
                 raise self._no_algorithm(module.removeprefix(KERNEL_MODULE_PREFIX))
-        for complaint in sorted({self.link_complaint(point.spec["links"]) for point in points}):
-            if complaint:
-                raise BadInput(complaint)
+        specs = (point.spec for point in points)
+        complaints = {self.link_complaint(s["links"], s["topology"]["tunnel"]) for s in specs}
+        for complaint in sorted(complaints - {""}):
+            raise BadInput(complaint)
         for variant in sorted({point.spec["sctp"] for point in points} - {""}):
             if complaint := self.sctp_complaint(variant):
                 raise BadInput(complaint)
@@ -277,20 +280,25 @@ class Backend(ABC):
         names = {*ALGORITHMS, *kernel.algorithms()}
         return unknown(f"algorithm of Linux {kernel.release}", name, names)
 
-    def link_complaint(self, links: dict[str, dict]) -> str:
-        """Say what the kernel lacks for LINKS (of a point's spec); nothing if it has all."""
+    def link_complaint(self, links: dict[str, dict], tunnel: str = "") -> str:
+        """Say what the kernel lacks for LINKS and TUNNEL (of a point's spec); nothing if it has
+        all."""
         kernel = self.build.kernel
-        for values in links.values():
-            link = link_of(values)
-            wanted = [AQM_MODULE.format(link.aqm)] if link.aqm else []
+        wanted = self.tunnel_modules(tunnel)
+        for link in map(link_of, links.values()):
+            wanted += [AQM_MODULE.format(link.aqm)] if link.aqm else []
             wanted += POLICER_MODULES if link.bucket_bytes else []
-            for module in wanted:
-                if not kernel.has(module):
-                    return (
-                        f"kernel {kernel.release} has no {module}: take another (KERNEL_SRC=, or"
-                        " --backend vm --kernel 7)"
-                    )
+        for module in wanted:
+            if not kernel.has(module):
+                return (
+                    f"kernel {kernel.release} has no {module}: take another (KERNEL_SRC=, or"
+                    " --backend vm)"
+                )
         return ""
+
+    @staticmethod
+    def tunnel_modules(tunnel: str) -> list[str]:
+        return [TUNNELS[tunnel][1]] if tunnel else []
 
     def sctp_complaint(self, variant: str) -> str:
         """Say why there is no such VARIANT of SCTP here; nothing if there is."""

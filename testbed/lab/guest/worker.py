@@ -170,6 +170,9 @@ class Lab:
         self.medium = self.net["medium"] if self.wireless else None
         self.net.start()
         topologies.finish(self.net, topology["offloads"], topology["ecn"], topology["mtu_bytes"])
+        if topology["tunnel"]:
+            mtu_bytes = topology["mtu_bytes"]
+            topologies.add_tunnel(self.net, topology["tunnel"], len(self.hops), mtu_bytes)
         self.parameters = Parameters()
         self.agents: set[str] = set()
         self.delayed: list[str] = []  # devices at which a flow's own delay is
@@ -245,9 +248,17 @@ class Lab:
             self.start_medium(point, start_s, out)
             self.set_agents(point)
         streams = [flow for flow in point["flows"] if flow["transport"] != "tfrc"]
-        receivers = {(self.topo.host(*receiver(flow)), flow["transport"]): None for flow in streams}
+        receivers = {
+            (self.topo.host(*receiver(flow)), flow["transport"]): flow["bytes"]
+            if flow.get("repeats")
+            else 0
+            for flow in streams
+        }
         rwnd_bytes = point["sctp_settings"].get("rwnd_bytes")
-        sinks = [self.start_sink(*where, rwnd_bytes) for where in receivers]
+        sinks = [
+            self.start_sink(*where, rwnd_bytes, reply_after)
+            for where, reply_after in receivers.items()
+        ]
         sinks += [
             self.start_tfrc_sink(i, flow, point["links"], out)
             for i, flow in enumerate(point["flows"])
@@ -364,11 +375,13 @@ class Lab:
         """Return the Mininet node at an end of a pair."""
         return self.net[self.topo.host(*host)]
 
-    def start_sink(self, name: str, transport: str, rwnd_bytes: int | None):
+    def start_sink(self, name: str, transport: str, rwnd_bytes: int | None, reply_after: int):
         command = [str(BIN / "labflow"), "sink", "--transport", transport,
                    "--port", str(SINK_PORT)]  # fmt: skip
         if transport == "sctp" and rwnd_bytes:
             command += ["--rcvbuf", str(rwnd_bytes)]
+        if reply_after:
+            command += ["--reply-after", str(reply_after)]
         return self._start_and_wait(self.net[name], command, SINK_PRIORITY)
 
     def start_tfrc_sink(self, index: int, flow: dict, links: dict, out: Path):
@@ -467,6 +480,9 @@ class Lab:
         options = ["--source-port", str(SOURCE_PORT + index), "--transport", flow["transport"]]
         if flow["algorithm"] != STOCK_SCTP:
             options += ["--algorithm", flow["algorithm"]]
+        if flow.get("repeats"):
+            options += ["--repeats", str(flow["repeats"])]
+            options += ["--pause-s", f"{flow['pause_s']:.9f}"] if flow["pause_s"] else []
         return self._start_sender(flow, start_s, out / f"flow-{index}.json", options)
 
     def start_udp(self, index: int, flow: dict, start_s: float, out: Path):
