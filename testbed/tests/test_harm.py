@@ -34,7 +34,8 @@ def result(algorithm: str, rates: list[float], seed: int = 1, **of) -> dict:
     rival = {"under_test": False, "cross": False, "kind": "rival", "algorithm": "cubic",
              "timeouts": 0, "completion_s": None, "limited": False} | of  # fmt: skip
     flows = [test, *(rival | {"goodput_mbps": rate} for rate in rates)]
-    return {"seed": seed, "axes": {"loss": 1.0}, "algorithm": algorithm, "flows": flows}
+    place = {"scenario": "t", "seed": seed, "axes": {"loss": 1.0}}
+    return place | {"algorithm": algorithm, "flows": flows}
 
 
 def test_pairs_are_of_one_place_and_seed():
