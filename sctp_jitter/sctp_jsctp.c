@@ -35,6 +35,18 @@
  *   Q stands 3 round trips after the window went to ocwnd
  *                         others fill it: congestion leaves half of w at most
  *
+ * The peer may lie about R, to have its losses ignored. What it says of the queue
+ * is held against our own clock:
+ *
+ *   Q' = smallest RTT - min RTT of a round trip   there and back
+ *
+ *   Q' >= 6 % of min RTT, and Q < Q' / 2   R is not believed: Q = Q', and a loss
+ *                                          is congestion
+ *   ocwnd <= w * min RTT / (min RTT + Q)   what a B that is too large cannot
+ *                                          exceed
+ *
+ * That is also what a congested way back looks like, where it is as RFC 9260.
+ *
  *   symbol        field                 unit
  *   S, R          newest                us; our clock, the peer's
  *   Jr, sjr       ratio                 see estimators/jitter_ratio.h
@@ -43,6 +55,7 @@
  *   RTT in (9)    srtt_us               us
  *   RTT in (10)   min_rtt_us, srtt_us   us
  *   Q             standing_us           us
+ *   Q'            round_above_us        us
  *   w             cwnd / s              packets of s bytes
  *   s             frag_point            bytes of payload of a full chunk
  *   k             k_percent             1/100 packet
@@ -122,6 +135,7 @@ MODULE_PARM_DESC(queue_percent,
  * @bandwidth: B
  * @forward: D
  * @round_queue_us: smallest q of this round trip (us)
+ * @round_above_us: smallest RTT - min RTT of this round trip (us)
  * @standing_us: Q, smallest q of the last round trip (us)
  * @standing_max_us: largest Q (us), only told
  * @round_end_us: this round trip ends with a packet sent then (us), wraps
@@ -134,6 +148,7 @@ MODULE_PARM_DESC(queue_percent,
  * @paused: @newest was sent after a pause
  * @timed_out: nothing is acknowledged since a timeout
  * @abe: this is jsctp_abe
+ * @doubted: the peer's times contradict the round trips of the last one
  * @contested: Q stands although the window went to ocwnd
  * @drained: round trips until that is known
  */
@@ -143,6 +158,7 @@ struct jsctp {
 	struct tabe bandwidth;
 	struct forward_queue forward;
 	u32 round_queue_us;
+	u32 round_above_us;
 	u32 standing_us;
 	u32 standing_max_us;
 	u32 round_end_us;
@@ -155,6 +171,7 @@ struct jsctp {
 	   paused:1,
 	   timed_out:1,
 	   abe:1,
+	   doubted:1,
 	   contested:1,
 	   drained:2;
 };
@@ -183,25 +200,35 @@ static bool jsctp_stale(const struct sctp_transport *t, const struct jsctp *j)
 	return j->unclocked_bytes > t->cwnd;
 }
 
+/* Is this a queue that counts? */
+static bool jsctp_is_queue(const struct jsctp *j, u32 queue_us)
+{
+	return queue_us &&
+	       (u64)queue_us * 100 >=
+	       (u64)j->min_rtt_us * tcp_param_get(&jsctp_queue_percent);
+}
+
 /* Does a queue stand that counts? Only jsctp_abe asks. */
 static bool jsctp_queue_stands(const struct sctp_transport *t,
 			       const struct jsctp *j)
 {
-	return j->abe && j->standing_us && !jsctp_stale(t, j) &&
-	       (u64)j->standing_us * 100 >=
-	       (u64)j->min_rtt_us * tcp_param_get(&jsctp_queue_percent);
+	return j->abe && !jsctp_stale(t, j) &&
+	       jsctp_is_queue(j, j->standing_us);
 }
 
 static void jsctp_start_round(struct jsctp *j)
 {
 	j->round_queue_us = JSCTP_NO_QUEUE_US;
+	j->round_above_us = JSCTP_NO_QUEUE_US;
 	j->round_end_us = j->newest.sent_us + j->newest.rtt_us;
 }
 
 /* A packet that was sent after the end of the round trip before has come back. */
 static void jsctp_end_round(const struct sctp_transport *t, struct jsctp *j)
 {
-	j->standing_us = j->round_queue_us;
+	j->doubted = jsctp_is_queue(j, j->round_above_us) &&
+		     j->round_queue_us < j->round_above_us / 2;
+	j->standing_us = j->doubted ? j->round_above_us : j->round_queue_us;
 	j->standing_max_us = max(j->standing_max_us, j->standing_us);
 	jsctp_start_round(j);
 	if (j->drained && !--j->drained)
@@ -219,6 +246,7 @@ static void jsctp_note_queue(const struct sctp_transport *t, struct jsctp *j)
 	if (!j->srtt_us || j->paused)
 		jsctp_start_round(j);
 	j->round_queue_us = min(j->round_queue_us, queue_us);
+	j->round_above_us = min(j->round_above_us, above_us);
 	if ((s32)(j->newest.sent_us - j->round_end_us) >= 0)
 		jsctp_end_round(t, j);
 }
@@ -326,7 +354,7 @@ static bool jsctp_congested(const struct sctp_transport *t,
 	s32 ratio = tcp_param_get(&jsctp_alpha_percent) ? j->ratio.sjr :
 							  j->ratio.jr;
 
-	return !j->ratio.sampled || jsctp_stale(t, j) ||
+	return !j->ratio.sampled || jsctp_stale(t, j) || j->doubted ||
 	       jsctp_queue_stands(t, j) ||
 	       jitter_ratio_congested(ratio, jsctp_window_pkts(t),
 				      tcp_param_get(&jsctp_k_percent));
@@ -392,6 +420,16 @@ static void jsctp_lower(struct sctp_transport *t, enum sctp_lower_cwnd reason)
 		t->cwnd = t->ssthresh;
 }
 
+/* What the round trips leave of the window without its queue (bytes). */
+static u32 jsctp_drained_window(const struct sctp_transport *t,
+				const struct jsctp *j)
+{
+	if (!j->standing_us || tcp_param_get(&jsctp_ocwnd_srtt))
+		return t->cwnd;
+	return div_u64((u64)t->cwnd * j->min_rtt_us,
+		       j->min_rtt_us + j->standing_us);
+}
+
 /* ocwnd (bytes), section 3.2.1. */
 static u32 jsctp_ocwnd(const struct sctp_transport *t, const struct jsctp *j)
 {
@@ -400,7 +438,7 @@ static u32 jsctp_ocwnd(const struct sctp_transport *t, const struct jsctp *j)
 	u32 least = jsctp_least_ocwnd(t);
 
 	return clamp(tabe_window_pkts(&j->bandwidth, rtt_us, 1), least,
-		     max(t->cwnd, least));
+		     max(jsctp_drained_window(t, j), least));
 }
 
 /* Where congestion takes the window (bytes). */
@@ -458,8 +496,8 @@ static void jsctp_show(struct sctp_transport *t, struct seq_file *seq)
 		   READ_ONCE(j->min_rtt_us), READ_ONCE(j->srtt_us),
 		   READ_ONCE(j->newest.sent_us),
 		   READ_ONCE(j->newest.received_us));
-	seq_printf(seq, " queue_us=%u contested=%d", READ_ONCE(j->standing_us),
-		   j->contested);
+	seq_printf(seq, " queue_us=%u contested=%d doubted=%d",
+		   READ_ONCE(j->standing_us), j->contested, j->doubted);
 }
 
 /* --- the module ---------------------------------------------------------- */
