@@ -3,6 +3,7 @@
 and reads CLAIMS. Standard library only. All times are virtual."""
 
 import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -21,7 +22,7 @@ from sctp_peer import packet_of
 
 from lab.guest.kernel_log import KernelLog
 from labtest.claims import Claims
-from labtest.guest import abort, errno_as_nobody, first_in_line, inside, refusal, run_cmd
+from labtest.guest import LIBC, abort, errno_as_nobody, first_in_line, inside, refusal, run_cmd
 
 TIMESTAMP = 190
 ECHO = 1
@@ -205,6 +206,66 @@ def check_socket():
     unload()
 
 
+FUTURE, CURRENT, ALL = range(3)
+
+
+def algorithms_of(namespace: str) -> dict[int, tuple[int, str]]:
+    """Return identifier and algorithm of each association, by its remote port."""
+    with inside(namespace):
+        lines = Path("/proc/thread-self/net/sctp/cong").read_text().splitlines()[1:]
+    return {int(f[3]): (int(f[1]), f[4]) for f in map(str.split, lines)}
+
+
+def control(sock: socket.socket, which: int, name: str = "") -> str:
+    """Let WHICH associations of SOCK use an algorithm, if there is a NAME; return what it uses."""
+    value = ctypes.create_string_buffer(struct.pack("=i16s", which, name.encode()), 20)
+    if name:
+        sock.setsockopt(socket.IPPROTO_SCTP, net.SCTP_CONG_CONTROL, value.raw)
+    length = ctypes.c_int(20)
+    LIBC.getsockopt(
+        sock.fileno(), socket.IPPROTO_SCTP, net.SCTP_CONG_CONTROL, value, ctypes.byref(length)
+    )
+    return value.raw[4:].split(b"\0")[0].decode()
+
+
+@claim("SCTP_CONG_CONTROL is for one association, those there are, those to come, or all")
+def check_choice():
+    load()
+    with inside("a"):
+        many = socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, socket.IPPROTO_SCTP)
+    one, two = net.sctp_socket("b"), net.sctp_socket("b")
+    for sock, port in ((one, net.PORT), (two, net.PORT + 1)):
+        sock.bind(("10.0.2.1", port))
+        sock.listen(1)
+        many.sendto(b"x", ("10.0.2.1", port))
+    time.sleep(0.5)
+
+    def used() -> list[str]:
+        return [name for _, (_, name) in sorted(algorithms_of("a").items())]
+
+    first = algorithms_of("a")[net.PORT][0]
+    assert control(many, first, "jsctp") == "jsctp"
+    assert used() == ["jsctp", DEFAULT] and net.algorithm_of(many) == DEFAULT
+    control(many, FUTURE, "jsctp_abe")
+    assert used() == ["jsctp", DEFAULT] and net.algorithm_of(many) == "jsctp_abe"
+    control(many, CURRENT, "jsctp")
+    assert used() == ["jsctp", "jsctp"] and net.algorithm_of(many) == "jsctp_abe"
+    control(many, ALL, DEFAULT)
+    assert used() == [DEFAULT, DEFAULT] and net.algorithm_of(many) == DEFAULT
+    net.set_algorithm(many, "jsctp")
+    assert used() == [DEFAULT, DEFAULT] and net.algorithm_of(many) == "jsctp"
+    assert control(many, first) == DEFAULT and control(many, FUTURE) == "jsctp"
+    for wrong in (-1, first + 1000):
+        assert refusal(lambda which=wrong: control(many, which, "jsctp")) == errno.EINVAL
+    abort(many, one, two)
+    wait_unused()
+    with net.association() as (client, _):
+        assert control(client, CURRENT, "jsctp") == "jsctp" == net.algorithm_of(client)
+        assert probed("a", client) == "jsctp", "one-to-one: there is no choice"
+    wait_unused()
+    unload()
+
+
 @claim("cannot be unloaded while a socket, an association or a namespace has it, and can after")
 def check_busy():
     load()
@@ -368,10 +429,42 @@ def check_pmtu():
         assert any(packet.has(TIMESTAMP) for packet in timed)
 
 
+def prepare_bursts(sock: socket.socket) -> None:
+    """Let it keep a megabyte each way and answer each packet; chunks are so long that two of them
+    and a time are one packet."""
+    for option in (net.SO_SNDBUFFORCE, net.SO_RCVBUFFORCE):
+        sock.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
+    sock.setsockopt(socket.IPPROTO_SCTP, net.SCTP_MAXSEG, 684)
+    sock.setsockopt(socket.IPPROTO_SCTP, net.SCTP_DELAYED_SACK, struct.pack("=iII", 0, 0, 1))
+
+
+@claim("with segmentation offload no burst is longer than IP can tell, with times or without")
+def check_burst():
+    """A longer one would be cut before it comes to the device: there would be no long ones."""
+    longest = []
+    for kind in (0, TIMESTAMP):
+        with Net(net.Link(rate_mbps=1000, delay_ms=10, queue_pkts=5000), offloads=True):
+            timestamps(kind)
+            net.sysctl("a", "sctp.max_burst", 128)
+            with (
+                Capture("a", "to-r1") as capture,
+                net.association(prepare_bursts, prepare_bursts) as (client, server),
+            ):
+                for _ in range(80):
+                    client.sendall(bytes(100_000))
+                    assert net.receive(server, 100_000) == 0
+        sent = capture.sent_by("10.0.1.1")
+        for packet in sent:
+            assert struct.unpack_from(">H", packet.raw, 2)[0] == len(packet.raw), len(packet.raw)
+        longest.append(max(len(packet.raw) for packet in sent))
+    assert min(longest) > 60_000, longest
+
+
 @claim("where chunks are authenticated they are, too, and come after AUTH")
 def check_auth():
     for host in "ab":
         net.sysctl(host, "sctp.auth_enable", 1)
+        net.sysctl(host, "sctp.addip_enable", 1)  # whose chunks have to be
     timestamps(TIMESTAMP)
     packets = transfer((100_000,))
     found = 0
@@ -382,6 +475,11 @@ def check_auth():
             assert kinds.index(net.AUTH) < kinds.index(TIMESTAMP), kinds
         assert len(packet.raw) <= 1500
     assert found > 50
+    for host in "ab":
+        net.sysctl(host, "sctp.addip_enable", 0)
+    packets = transfer((100_000,))
+    assert any(packet.has(TIMESTAMP) for packet in packets)
+    assert not any(packet.has(net.AUTH) for packet in packets), "nobody asked for it"
     for host in "ab":
         net.sysctl(host, "sctp.auth_enable", 0)
     timestamps(0)
@@ -569,9 +667,10 @@ def check_log():
 
 
 def main() -> int:
-    """Check all claims, each in a network of its own; return how many do not hold."""
+    """Check all claims, or those whose text has the argument, each in a network of its own; return
+    how many do not hold."""
     failed = 0
-    for entry in CLAIMS:
+    for entry in (entry for entry in CLAIMS if not sys.argv[1:] or sys.argv[1] in entry.text):
         with contextlib.nullcontext() if entry.check in OWN_NETWORK else Net():
             held = entry.holds()
         if not held:
@@ -583,6 +682,7 @@ def main() -> int:
 OWN_NETWORK = (
     check_labflow,
     check_pmtu,
+    check_burst,
     check_jsctp,
     check_primary,
     check_untimed,

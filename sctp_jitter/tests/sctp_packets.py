@@ -3,6 +3,7 @@
 TAP. test_sctp.py starts it and reads CLAIMS. Standard library only. All times are virtual."""
 
 import contextlib
+import itertools
 import socket
 import struct
 import sys
@@ -50,6 +51,14 @@ def receiving(**options):
         yield Peer(wire, **options).accept()
 
 
+def ahead_of_us(peer: Peer) -> int:
+    """Return how far the times that the kernel tells this peer are ahead of its clock (us)."""
+    now_us = sp.clock_us()
+    peer.write()
+    (stamp,) = (stamp for stamp in stamps(peer.heard[-1]) if not stamp.echo)
+    return stamp.sent_us - now_us & MASK
+
+
 def returned(peer: Peer, *chunks: bytes, **how) -> list[Stamp]:
     """Send chunks, then two packets with DATA, which make a SACK due; return its echoes."""
     before = len(peer.heard)
@@ -65,12 +74,13 @@ def returned(peer: Peer, *chunks: bytes, **how) -> list[Stamp]:
 @claim("a time is returned once, as it came, with its path and when it arrived")
 def check_echo():
     with receiving() as peer:
+        ahead_us = ahead_of_us(peer)
         for sent_us in (1, MASK, 0, 0x80000000, 5):
             for path in (0, 2, 0xFE):
                 now_us = sp.clock_us()
                 (echo,) = returned(peer, timestamp(sent_us, 99, path))
                 assert (echo.sent_us, echo.flags) == (sent_us, path | ECHO), echo
-                assert echo.received_us == now_us & MASK, (echo, now_us)
+                assert echo.received_us == now_us + ahead_us & MASK, (echo, now_us)
         assert not returned(peer)
 
 
@@ -237,14 +247,39 @@ def check_two_messages():
             assert len(stamps(packet)) == (octets <= room - 12), octets
 
 
+def by_our_clock(peer: Peer) -> list[tuple[int, int]]:
+    """Return when packets were heard, and when the kernel says that they were sent, by the clock
+    that starts where the first of them was sent (us, wraps)."""
+    found = [(packet.time_ns // 1000, stamp.sent_us) for packet in peer.heard
+             for stamp in stamps(packet)]  # fmt: skip
+    ahead_us = found[0][1] - found[0][0]
+    return [(heard_us, sent_us - ahead_us & MASK) for heard_us, sent_us in found]
+
+
 @claim("no two packets have the same time, and each is that of the clock to 1 ms")
 def check_times_differ():
     with flowing("rfc9260") as peer:
+        times = by_our_clock(peer)
+        assert len(times) == len({sent_us for _, sent_us in times}) > 200
+        for heard_us, sent_us in times:
+            assert (sent_us - heard_us + 1000 & MASK) < 2000
+
+
+@claim("times of one packet after the other grow, of 1500 that leave at one instant, too")
+def check_times_grow():
+    with waiting(1500, 1) as (peer, _):
         sent = [stamp.sent_us for packet in peer.heard for stamp in stamps(packet)]
-        assert len(sent) == len(set(sent)) > 200
-        for packet in peer.heard:
-            for stamp in stamps(packet):
-                assert 0 <= (stamp.sent_us - packet.time_ns // 1000 + 1000 & MASK) < 2000
+        steps = {later - earlier & MASK for earlier, later in itertools.pairwise(sent)}
+        assert len(sent) == 1500 and max(steps) < 1000 and 0 not in steps, sorted(steps)[-5:]
+
+
+@claim("times start anywhere: they tell neither how long we are up nor which associations are ours")
+def check_offset():
+    with Wire() as wire:
+        peers = [Peer(wire, port=2000 + n, own_port=4000 + n).connect() for n in range(4)]
+        clocks = [0, *(ahead_of_us(peer) for peer in peers)]
+        apart = [one - other & MASK for one, other in itertools.combinations(clocks, 2)]
+        assert all(10**5 < us < MASK - 10**5 for us in apart), clocks
 
 
 # --- what the algorithms learn of returned times ------------------------------------
@@ -582,6 +617,36 @@ def check_second_echo():
         assert_whole(peer)
 
 
+def slow_clock() -> Callable[[Stamp], bytes]:
+    """The peer's clock goes at half the speed: twice the bandwidth, and no queue ever grows."""
+    start: list[int] = []
+
+    def make(stamp: Stamp) -> bytes:
+        start.append(stamp.received_us)
+        passed_us = stamp.received_us - start[0] & MASK
+        return timestamp(stamp.sent_us, start[0] + passed_us // 2, stamp.flags)
+
+    return make
+
+
+def no_jitter(stamp: Stamp) -> bytes:
+    """All packets take the same time, says the peer, whatever queue they meet."""
+    return timestamp(stamp.sent_us, stamp.sent_us, stamp.flags)
+
+
+@claim("a peer that hides its queue by forged times: a loss is congestion, as the round trips say")
+def check_hidden_queue():
+    for make in (lambda: no_jitter, slow_clock):
+        with flowing("jsctp", 1.5, NARROW, echoes=one(make())) as peer:
+            assert_halved(lose_one(peer))
+            assert_whole(peer)
+        with flowing("jsctp_abe", 1.5, NARROW, echoes=one(make())) as peer:
+            answer = lose_one(peer)
+            assert answer.after.cwnd == answer.after.ssthresh < answer.before.cwnd, answer
+            assert answer.after.cwnd <= 1.05 * bdp(peer), (answer, bdp(peer))
+            assert_whole(peer)
+
+
 @claim("a peer that stops returning times: what they said is not held against later losses")
 def check_stops():
     for algorithm in OURS:
@@ -850,10 +915,10 @@ def check_asconf_again():
 
 @claim("chunks that have to be authenticated: times without AUTH are ignored, with it returned")
 def check_auth():
-    with Wire(auth_enable=1) as wire:
+    with Wire(auth_enable=1, addip_enable=1) as wire:
         peer = sp.AuthPeer(wire, answers=False).accept()
         listed = sp.parameters(peer.their_init.body[16:])[sp.CHUNK_LIST]
-        assert TIMESTAMP in listed
+        assert TIMESTAMP in listed and sp.ASCONF in listed
         assert not returned(peer, timestamp(1))
         peer.signs = True
         (echo,) = returned(peer, timestamp(2))
@@ -865,19 +930,42 @@ def check_auth():
         assert echo.sent_us == 4 and not peer.aborted
 
 
+@claim("authentication that is possible and that nobody asks for: times without AUTH, both ways")
+def check_no_auth():
+    with Wire(auth_enable=1) as wire:
+        peer = sp.AuthPeer(wire, answers=False).accept()
+        assert TIMESTAMP not in sp.parameters(peer.their_init.body[16:]).get(sp.CHUNK_LIST, b"")
+        (echo,) = returned(peer, timestamp(2))
+        assert echo.sent_us == 2
+        peer.write()
+        assert stamps(peer.heard[-1]) and not any(packet.has(sp.AUTH) for packet in peer.heard)
+
+
 # --- at the end ---------------------------------------------------------------------------
 
 
-@claim("where our own clock wraps nothing is different")
+@claim("where our own clock wraps, or the one that the peer sees, nothing is different")
 def check_wrap():
-    """Times are the low 32 bits of the clock, which is 0 again after 71.6 minutes."""
-    left_us = -sp.clock_us() & MASK
-    time.sleep(left_us / 1e6 - 0.3)
+    """Times are 32 bits, which are 0 again after 71.6 minutes."""
+    time.sleep((-sp.clock_us() & MASK) / 1e6 - 0.3)
     with flowing("jsctp", 0.6) as peer:
-        sent = [stamp.sent_us for packet in peer.heard for stamp in stamps(packet)]
-        assert min(sent) < 2**20 and max(sent) > MASK - 2**20, "it did not wrap"
+        assert_wrapped([sent_us for _, sent_us in by_our_clock(peer)])
         assert lose_one(peer).kept
         assert_whole(peer)
+        peer.bulk = False
+        peer.wire.run(2)
+        seen_us = ahead_of_us(peer) + sp.clock_us()
+        peer.wire.run((-seen_us & MASK) / 1e6 - 0.5)
+        before = len(peer.heard)
+        peer.bulk = True
+        peer.wire.run(1)
+        assert_wrapped([stamp.sent_us for packet in peer.since(before) for stamp in stamps(packet)])
+        assert lose_one(peer).kept
+        assert_whole(peer)
+
+
+def assert_wrapped(sent: list[int]) -> None:
+    assert min(sent) < 2**20 and max(sent) > MASK - 2**20, "it did not wrap"
 
 
 @claim("the kernel log holds no complaint after all packets, and no memory was lost")
