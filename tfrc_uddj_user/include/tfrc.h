@@ -9,6 +9,15 @@
  * bytes per second of UDP payload, libtfrc's headers included.
  *
  * An object is used by one thread at a time; different objects are independent.
+ * Memory is taken when an object is made, and never after: some 2 MiB for a
+ * sender (32 bytes for each of history_packets), 230 KiB for a receiver.
+ *
+ * Structures that a caller fills or reads go with their size, so that they can
+ * grow: members are only ever added at the end, and what is zero, or not there,
+ * is the default. Fill them by name, with the rest zero:
+ *
+ *	struct tfrc_sender_config config = {.discrimination = TFRC_LOSS_UDDJ};
+ *	sender = tfrc_sender_new(&config, sizeof(config), now);
  */
 #ifndef TFRC_H
 #define TFRC_H
@@ -28,7 +37,7 @@ extern "C" {
 #endif
 
 #define TFRC_VERSION		"2.0.0" /* of this header */
-#define TFRC_WIRE_VERSION	1
+#define TFRC_WIRE_VERSION	2
 #define TFRC_DATA_HEADER_BYTES	52
 #define TFRC_FEEDBACK_MAX_BYTES 1288
 #define TFRC_PACKET_MAX_BYTES	65507 /* the largest UDP payload over IPv4 */
@@ -39,9 +48,8 @@ typedef int64_t tfrc_time; /* ns */
 
 /* What a lost packet is taken for (docs/tfrc.md). */
 enum tfrc_discrimination {
-	TFRC_LOSS_TFRC = 0,	/* congestion, always: RFC 5348 */
-	TFRC_LOSS_UDDJ = 1,	/* as the one-way delay's jitter tells */
-	TFRC_LOSS_WIRELESS = 2, /* as an oracle tells: testbeds only */
+	TFRC_LOSS_TFRC = 0, /* congestion, always: RFC 5348 */
+	TFRC_LOSS_UDDJ = 1, /* as the one-way delay's jitter tells */
 };
 
 /* How UDDJ's congestion flag enters the rate (docs/tfrc.md has the figures). */
@@ -58,21 +66,28 @@ enum tfrc_error {
 	TFRC_E_STRANGER = -2, /* of another connection */
 	TFRC_E_STALE = -3,    /* older than what has come: late, or replayed */
 	TFRC_E_FORGED = -4,   /* claims what cannot be */
-	TFRC_E_NOMEM = -5,
+	TFRC_E_UNKNOWN = -6,  /* the receiver does not know the connection */
 };
 
 /* --- sender ------------------------------------------------------------- */
+
+enum tfrc_sender_option {
+	TFRC_DAMPING = 1,	/* RFC 5348, 4.5: oscillation prevention */
+	TFRC_SMALL_PACKETS = 2, /* RFC 4828, TFRC-SP */
+};
 
 struct tfrc_sender_config {
 	uint64_t connection_id;	     /* random */
 	uint8_t key[TFRC_KEY_BYTES]; /* random, secret: nonces are made of it */
 	uint32_t packet_bytes; /* s until packets have been sent; 0: 1460 */
+	uint32_t options;      /* of enum tfrc_sender_option */
 	enum tfrc_discrimination discrimination;
 	enum tfrc_uddj_law uddj_law;
-	bool damping;	    /* RFC 5348, 4.5: oscillation prevention */
-	bool small_packets; /* RFC 4828, TFRC-SP */
-	double max_rate;    /* bytes/s, never sent faster; 0: no limit */
-	tfrc_time burst_ns; /* credit for late wake-ups (8.3); 0: 1 ms */
+	double max_rate;	  /* bytes/s, never sent faster; 0: no limit */
+	tfrc_time burst_ns;	  /* credit for late wake-ups (8.3); 0: 1 ms */
+	uint32_t history_packets; /* so many are remembered until they are
+				     answered for; 0: 65536. At least what is
+				     sent in some round trips */
 };
 
 struct tfrc_sender_info {
@@ -99,14 +114,26 @@ struct tfrc_sender_info {
 	bool data_limited; /* the newest feedback covers an interval without
 			      enough data */
 	bool fin_acked;	   /* the receiver has seen the end */
+	bool challenged;   /* the receiver waits for any packet before it makes
+			      use of what came: send an empty one, if there is
+			      no data */
+	bool rejected;	   /* the receiver does not know the connection: it was
+			      restarted, most likely */
 };
 
 struct tfrc_sender;
 
-/* NULL: no memory. */
+/*
+ * CONFIG_BYTES: sizeof(*config). NULL, with errno: ENOMEM, or EINVAL for values
+ * that make no sense or that this version does not know.
+ */
 TFRC_API struct tfrc_sender *
-tfrc_sender_new(const struct tfrc_sender_config *config, tfrc_time now);
+tfrc_sender_new(const struct tfrc_sender_config *config, size_t config_bytes,
+		tfrc_time now);
 TFRC_API void tfrc_sender_free(struct tfrc_sender *sender);
+
+/* Never send faster, bytes/s; 0: no limit. */
+TFRC_API void tfrc_sender_set_max_rate(struct tfrc_sender *sender, double rate);
 
 /* When the next packet may leave; it may be in the past. */
 TFRC_API tfrc_time tfrc_sender_next_send(const struct tfrc_sender *sender);
@@ -118,13 +145,18 @@ TFRC_API tfrc_time tfrc_sender_next_timer(const struct tfrc_sender *sender);
 /* RFC 5348, 4.4: the no-feedback timer, if it is due. */
 TFRC_API void tfrc_sender_timer(struct tfrc_sender *sender, tfrc_time now);
 
+enum tfrc_packet_flag {
+	TFRC_MORE = 1, /* the caller has further data waiting, so it is the rate
+			  that holds it back */
+	TFRC_FIN = 2,  /* the last one */
+};
+
 /*
- * A packet with PAYLOAD_BYTES leaves now: write its header. MORE: the caller
- * has further data waiting, so it is the rate that holds it back. FIN: the
- * last. Returns 0 or a tfrc_error.
+ * A packet with PAYLOAD_BYTES leaves now: write its header. FLAGS are of enum
+ * tfrc_packet_flag. Returns 0 or a tfrc_error.
  */
 TFRC_API int tfrc_sender_packet(struct tfrc_sender *sender, tfrc_time now,
-				size_t payload_bytes, bool more, bool fin,
+				size_t payload_bytes, unsigned int flags,
 				uint8_t header[TFRC_DATA_HEADER_BYTES]);
 
 /* A datagram came back. Returns 0 or a tfrc_error; a refused one changes
@@ -132,19 +164,20 @@ TFRC_API int tfrc_sender_packet(struct tfrc_sender *sender, tfrc_time now,
 TFRC_API int tfrc_sender_feedback(struct tfrc_sender *sender, tfrc_time now,
 				  const void *packet, size_t bytes);
 
+/* INFO_BYTES: sizeof(*info). */
 TFRC_API void tfrc_sender_get_info(const struct tfrc_sender *sender,
-				   struct tfrc_sender_info *info);
+				   struct tfrc_sender_info *info,
+				   size_t info_bytes);
 
 /* --- receiver ----------------------------------------------------------- */
 
 struct tfrc_receiver_config {
 	/*
-	 * Testbeds: did packet SEQ get past all queues? TFRC_LOSS_WIRELESS goes
-	 * by it; under the others it is only counted, for
-	 * tfrc_receiver_info.judged.
+	 * A random number, not 0: the sender has to repeat it, which proves
+	 * that answers reach it; tfrc_data.confirmed then says so. Until then
+	 * nothing that came need be from who it says. 0: it need not.
 	 */
-	bool (*passed_queues)(void *arg, uint64_t seq);
-	void *arg;
+	uint32_t challenge;
 };
 
 struct tfrc_data {
@@ -154,6 +187,8 @@ struct tfrc_data {
 	tfrc_time transit_ns; /* arrival - send time; the clocks' offset is in
 				 it */
 	bool fin;
+	bool confirmed; /* the sender has repeated the challenge, if there is one
+			 */
 };
 
 struct tfrc_receiver_info {
@@ -165,8 +200,6 @@ struct tfrc_receiver_info {
 	uint64_t payload_received; /* bytes */
 	uint64_t packets_lost_congestion;
 	uint64_t packets_lost_random;
-	uint64_t judged[2][2];	/* lost packets, [was random][said random], if
-				   that is known */
 	uint64_t packets_late;	/* came after they had been given up as lost;
 				   they  are among the received, too */
 	uint64_t packets_stale; /* duplicates, and what came far too late */
@@ -176,14 +209,16 @@ struct tfrc_receiver_info {
 	double skew_ppm; /* UDDJ: receiver's clock against the sender's */
 	bool congested;	 /* UDDJ: flag of the newest interval */
 	bool fin;
+	bool confirmed; /* the sender has repeated the challenge */
 	enum tfrc_discrimination discrimination; /* what the sender asked for */
 };
 
 struct tfrc_receiver;
 
-/* CONFIG may be NULL. NULL: no memory. */
+/* CONFIG may be NULL, with 0 bytes. NULL, with errno: as tfrc_sender_new(). */
 TFRC_API struct tfrc_receiver *
-tfrc_receiver_new(const struct tfrc_receiver_config *config);
+tfrc_receiver_new(const struct tfrc_receiver_config *config,
+		  size_t config_bytes);
 TFRC_API void tfrc_receiver_free(struct tfrc_receiver *receiver);
 
 /* What tfrc_receiver_data() returns when it takes a packet. */
@@ -213,13 +248,25 @@ TFRC_API size_t tfrc_receiver_feedback(struct tfrc_receiver *receiver,
 				       tfrc_time now,
 				       uint8_t packet[TFRC_FEEDBACK_MAX_BYTES]);
 
+/* INFO_BYTES: sizeof(*info). */
 TFRC_API void tfrc_receiver_get_info(const struct tfrc_receiver *receiver,
-				     struct tfrc_receiver_info *info);
+				     struct tfrc_receiver_info *info,
+				     size_t info_bytes);
 
 /* The connection of a data packet, for those who serve several; 0 or a
  * tfrc_error. */
 TFRC_API int tfrc_connection_of(const void *packet, size_t bytes,
 				uint64_t *connection_id);
+
+/*
+ * Does the sender of this data packet believe that it has been answered? From a
+ * connection that nobody here knows that says that its receiver is gone: answer
+ * with what tfrc_reject() writes. It returns the length, 0 if that is no data
+ * packet.
+ */
+TFRC_API bool tfrc_is_answered(const void *packet, size_t bytes);
+TFRC_API size_t tfrc_reject(const void *packet, size_t bytes,
+			    uint8_t answer[TFRC_FEEDBACK_MAX_BYTES]);
 
 /* --- the throughput equation -------------------------------------------- */
 

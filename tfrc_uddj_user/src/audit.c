@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CAPACITY_FIRST 1024
-#define CAPACITY_MAX   (1U << 20) /* 10 s of 1 Gb/s in 1400-byte packets */
+#define CAPACITY_MIN 64
 /*
  * A queue that empties lets packets arrive faster than they were sent; so does
  * an interval that is cut at a packet.
@@ -18,16 +17,18 @@
  */
 #define RUN_COUNTED 4
 
-int audit_init(struct audit *a, const uint8_t *key, bool small,
-	       bool may_be_random)
+bool audit_init(struct audit *a, const uint8_t *key, uint32_t packets,
+		bool small, bool may_be_random)
 {
 	*a = (struct audit){.key = key,
-			    .capacity = CAPACITY_FIRST,
+			    .capacity = CAPACITY_MIN,
 			    .may_be_random = may_be_random};
 	a->history.small = small;
 	a->all.small = small;
+	while (a->capacity < packets)
+		a->capacity *= 2;
 	a->records = calloc(a->capacity, sizeof(a->records[0]));
-	return a->records ? 0 : TFRC_E_NOMEM;
+	return a->records;
 }
 
 void audit_free(struct audit *a)
@@ -46,31 +47,12 @@ static uint64_t oldest(const struct audit *a)
 	return a->next_seq > a->capacity ? a->next_seq - a->capacity : 0;
 }
 
-static int grow(struct audit *a)
-{
-	uint64_t capacity = 2 * a->capacity;
-	struct audit_record *records = calloc(capacity, sizeof(records[0]));
-
-	if (!records)
-		return TFRC_E_NOMEM;
-	for (uint64_t seq = oldest(a); seq < a->next_seq; seq++)
-		records[seq & (capacity - 1)] = *record(a, seq);
-	free(a->records);
-	a->records = records;
-	a->capacity = capacity;
-	return 0;
-}
-
-int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited,
-	       tfrc_time rtt)
+void audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited,
+		tfrc_time rtt)
 {
 	struct audit_record before = {.sent = now};
 	tfrc_time gap;
 
-	/* one below the edge stays, for differences */
-	if (a->next_seq - a->edge + 2 > a->capacity &&
-	    a->capacity < CAPACITY_MAX && grow(a))
-		return TFRC_E_NOMEM;
 	if (a->next_seq)
 		before = *record(a, a->next_seq - 1);
 	gap = now - before.sent;
@@ -81,7 +63,6 @@ int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited,
 		.limited_end = before.limited_end + limited,
 	};
 	a->next_seq++;
-	return 0;
 }
 
 tfrc_time audit_sent_at(const struct audit *a, uint64_t seq)
@@ -138,6 +119,10 @@ int audit_check(const struct audit *a, const struct wire_feedback *fb)
 {
 	if (fb->echo_seq >= a->next_seq || fb->echo_seq < oldest(a))
 		return TFRC_E_FORGED;
+	if (fb->flags & WIRE_FEEDBACK_UNKNOWN) /* it knows but this packet */
+		return fb->echo_nonce == nonce_of(a->key, fb->echo_seq)
+			       ? 0
+			       : TFRC_E_FORGED;
 	if (fb->edge < a->edge || (a->echoed && fb->echo_seq < a->echo_seq))
 		return TFRC_E_STALE;
 	/* nothing new, under whatever number */

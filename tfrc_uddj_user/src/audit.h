@@ -54,16 +54,17 @@ struct audit {
 
 /*
  * MAY_BE_RANDOM: what the receiver says of a loss's cause counts; else each is
- * congestion, whatever it says. 0 or TFRC_E_NOMEM.
+ * congestion, whatever it says. PACKETS are remembered, or a few more. False:
+ * no memory.
  */
-int audit_init(struct audit *a, const uint8_t *key, bool small,
-	       bool may_be_random);
+bool audit_init(struct audit *a, const uint8_t *key, uint32_t packets,
+		bool small, bool may_be_random);
 void audit_free(struct audit *a);
 
 /* Packet next_seq leaves. LIMITED: it was the rate that held it back. R: so
  * far. */
-int audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited,
-	       tfrc_time rtt);
+void audit_sent(struct audit *a, tfrc_time now, size_t bytes, bool limited,
+		tfrc_time rtt);
 
 /* What the first loss interval counts as (6.3.1), while there is none. */
 void audit_first_interval(struct audit *a, double packets);

@@ -19,9 +19,11 @@
  */
 #include "equation.h"
 #include "history.h"
+#include "sized.h"
 #include "uddj.h"
 #include "wire.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +49,10 @@ struct slot {
 
 struct tfrc_receiver {
 	struct tfrc_receiver_config config;
+	bool (*passed_queues)(void *arg, uint64_t seq); /* tfrc_testbed.h */
+	void *passed_arg;
 	bool started;
+	bool confirmed;
 	uint64_t connection_id;
 	enum tfrc_discrimination discrimination;
 	enum tfrc_uddj_law law;
@@ -99,16 +104,35 @@ struct tfrc_receiver {
 };
 
 struct tfrc_receiver *
-tfrc_receiver_new(const struct tfrc_receiver_config *config)
+tfrc_receiver_new(const struct tfrc_receiver_config *config,
+		  size_t config_bytes)
 {
 	struct tfrc_receiver *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
-	if (config)
-		r->config = *config;
+	if (!sized_in(&r->config, sizeof(r->config), config,
+		      config ? config_bytes : 0)) {
+		free(r);
+		errno = EINVAL;
+		return NULL;
+	}
+	r->confirmed = !r->config.challenge;
 	r->feedback_at = TFRC_NEVER;
 	return r;
+}
+
+void tfrc_testbed_oracle(struct tfrc_receiver *r,
+			 bool (*passed_queues)(void *arg, uint64_t seq),
+			 void *arg)
+{
+	r->passed_queues = passed_queues;
+	r->passed_arg = arg;
+}
+
+void tfrc_testbed_judged(const struct tfrc_receiver *r, uint64_t judged[2][2])
+{
+	memcpy(judged, r->judged, sizeof(r->judged));
 }
 
 void tfrc_receiver_free(struct tfrc_receiver *r)
@@ -120,28 +144,22 @@ void tfrc_receiver_free(struct tfrc_receiver *r)
 
 static bool passed_queues(const struct tfrc_receiver *r, uint64_t seq)
 {
-	return r->config.passed_queues &&
-	       r->config.passed_queues(r->config.arg, seq);
+	return r->passed_queues && r->passed_queues(r->passed_arg, seq);
 }
 
 static bool is_random(const struct tfrc_receiver *r, uint64_t seq,
 		      bool uddj_says_congestion)
 {
-	switch (r->discrimination) {
-	case TFRC_LOSS_UDDJ:
-		return !uddj_says_congestion;
-	case TFRC_LOSS_WIRELESS:
+	if (r->discrimination == TFRC_LOSS_WIRELESS)
 		return passed_queues(r, seq);
-	default:
-		return false;
-	}
+	return r->discrimination == TFRC_LOSS_UDDJ && !uddj_says_congestion;
 }
 
 /* Testbeds: what was said against what was true. */
 static void judge(struct tfrc_receiver *r, uint64_t first, uint32_t length,
 		  bool said_random)
 {
-	if (!r->config.passed_queues)
+	if (!r->passed_queues)
 		return;
 	/* the oracle does not remember more, and a run that long is no
 	 * judgement */
@@ -500,6 +518,7 @@ int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
 	if (!r->started)
 		start(r, &data, arrival);
 	forget_holes(r, data.acked_edge);
+	r->confirmed |= data.challenge == r->config.challenge;
 	if (error == TFRC_LATE) {
 		slot.filled = false;
 		r->late++;
@@ -519,6 +538,7 @@ int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
 			.payload_bytes = bytes - TFRC_DATA_HEADER_BYTES,
 			.transit_ns = arrival - slot.sent,
 			.fin = data.flags & WIRE_DATA_FIN,
+			.confirmed = r->confirmed,
 		};
 	if (error == TFRC_LATE)
 		return TFRC_LATE;
@@ -593,10 +613,11 @@ static size_t write_feedback(struct tfrc_receiver *r, tfrc_time now,
 		.queue_us = r->uddj.queue_ns < 4e12
 				    ? (uint32_t)(r->uddj.queue_ns / 1000)
 				    : UINT32_MAX,
+		.challenge = r->confirmed ? 0 : r->config.challenge,
 		.holes = (uint16_t)r->holes_count,
 	};
 
-	if (r->fin)
+	if (r->fin && r->confirmed) /* who says the end must be who began */
 		fb.flags |= WIRE_FEEDBACK_FIN;
 	if (r->discrimination == TFRC_LOSS_UDDJ && r->uddj.congested)
 		fb.flags |= WIRE_FEEDBACK_CONGESTED;
@@ -646,9 +667,9 @@ size_t tfrc_receiver_feedback(struct tfrc_receiver *r, tfrc_time now,
 }
 
 void tfrc_receiver_get_info(const struct tfrc_receiver *r,
-			    struct tfrc_receiver_info *info)
+			    struct tfrc_receiver_info *info, size_t info_bytes)
 {
-	*info = (struct tfrc_receiver_info){
+	struct tfrc_receiver_info all = {
 		.rate_received = r->rate_received,
 		.loss_event_rate = history_rate(&r->history),
 		.loss_events = r->history.events,
@@ -657,8 +678,6 @@ void tfrc_receiver_get_info(const struct tfrc_receiver *r,
 		.payload_received = r->payload_received,
 		.packets_lost_congestion = r->lost_congestion,
 		.packets_lost_random = r->lost_random,
-		.judged = {{r->judged[0][0], r->judged[0][1]},
-			   {r->judged[1][0], r->judged[1][1]}},
 		.packets_late = r->late,
 		.packets_stale = r->stale,
 		.packets_refused = r->refused,
@@ -667,8 +686,11 @@ void tfrc_receiver_get_info(const struct tfrc_receiver *r,
 		.skew_ppm = r->uddj.skew.ratio * 1e6,
 		.congested = r->uddj.congested,
 		.fin = r->fin,
+		.confirmed = r->confirmed,
 		.discrimination = r->discrimination,
 	};
+
+	sized_out(info, info_bytes, &all, sizeof(all));
 }
 
 int tfrc_connection_of(const void *packet, size_t bytes,
@@ -680,4 +702,26 @@ int tfrc_connection_of(const void *packet, size_t bytes,
 	if (!error)
 		*connection_id = data.connection_id;
 	return error;
+}
+
+bool tfrc_is_answered(const void *packet, size_t bytes)
+{
+	struct wire_data data;
+
+	return !wire_get_data(packet, bytes, &data) &&
+	       (data.acked_edge || data.challenge);
+}
+
+size_t tfrc_reject(const void *packet, size_t bytes,
+		   uint8_t answer[TFRC_FEEDBACK_MAX_BYTES])
+{
+	struct wire_feedback fb = {.flags = WIRE_FEEDBACK_UNKNOWN};
+	struct wire_data data;
+
+	if (wire_get_data(packet, bytes, &data))
+		return 0;
+	fb.connection_id = data.connection_id;
+	fb.echo_seq = data.seq;
+	fb.echo_nonce = data.nonce;
+	return wire_put_feedback(answer, &fb);
 }

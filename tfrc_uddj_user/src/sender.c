@@ -22,7 +22,9 @@
 #include "audit.h"
 #include "equation.h"
 #include "nonce.h"
+#include "sized.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +38,9 @@
 #define DATA_LIMITED_LOSS   0.85   /* 4.3, step 4 */
 #define RECEIVED_MAX	    8
 #define BURST_DEFAULT_NS    1000000
+#define HISTORY_PACKETS	    65536 /* 0.7 s of 1 Gb/s in 1400-byte packets */
+#define HISTORY_PACKETS_MAX (1U << 24)
+#define OPTIONS_KNOWN	    (TFRC_DAMPING | TFRC_SMALL_PACKETS)
 #define PACKET_DEFAULT	    1460
 #define RTT_MIN_NS	    1000 /* what the wire can say */
 
@@ -106,6 +111,8 @@ struct tfrc_sender {
 	bool congested;
 	bool data_limited;
 	bool fin_acked;
+	bool rejected;
+	uint32_t challenge; /* of the receiver's, to be repeated */
 	tfrc_time last_doubled;
 	uint32_t loss_events;
 
@@ -141,17 +148,44 @@ static tfrc_time nanoseconds(double s)
 	return s < 1e9 ? (tfrc_time)(s * NS_PER_S) : (tfrc_time)1e18;
 }
 
+/* RFC 4828 */
+static bool is_small(const struct tfrc_sender *s)
+{
+	return s->config.options & TFRC_SMALL_PACKETS;
+}
+
+static bool is_possible(const struct tfrc_sender_config *config)
+{
+	return config->packet_bytes <= TFRC_PACKET_MAX_BYTES &&
+	       !(config->options & ~(uint32_t)OPTIONS_KNOWN) &&
+	       (unsigned int)config->discrimination <= TFRC_LOSS_WIRELESS &&
+	       (unsigned int)config->uddj_law <= TFRC_UDDJ_CLASSIFY &&
+	       config->max_rate >= 0 && isfinite(config->max_rate) &&
+	       config->burst_ns >= 0 &&
+	       config->history_packets <= HISTORY_PACKETS_MAX;
+}
+
 struct tfrc_sender *tfrc_sender_new(const struct tfrc_sender_config *config,
-				    tfrc_time now)
+				    size_t config_bytes, tfrc_time now)
 {
 	struct tfrc_sender *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->config = *config;
-	if (audit_init(&s->audit, s->config.key, config->small_packets,
-		       config->discrimination != TFRC_LOSS_TFRC)) {
+	if (!sized_in(&s->config, sizeof(s->config), config, config_bytes) ||
+	    !is_possible(&s->config)) {
 		free(s);
+		errno = EINVAL;
+		return NULL;
+	}
+	config = &s->config;
+	if (!audit_init(&s->audit, s->config.key,
+			config->history_packets ? config->history_packets
+						: HISTORY_PACKETS,
+			is_small(s),
+			config->discrimination != TFRC_LOSS_TFRC)) {
+		free(s);
+		errno = ENOMEM;
 		return NULL;
 	}
 	s->packet_bytes = config->packet_bytes ? config->packet_bytes
@@ -174,6 +208,11 @@ void tfrc_sender_free(struct tfrc_sender *s)
 	free(s);
 }
 
+void tfrc_sender_set_max_rate(struct tfrc_sender *s, double rate)
+{
+	s->config.max_rate = rate > 0 && isfinite(rate) ? rate : 0;
+}
+
 /* --- the rate ------------------------------------------------------------ */
 
 static double least_rate(const struct tfrc_sender *s)
@@ -192,8 +231,7 @@ static double initial_rate(const struct tfrc_sender *s)
 
 static double equation(const struct tfrc_sender *s, double p)
 {
-	return equation_rate(s->config.small_packets, s->packet_bytes,
-			     seconds(s->rtt), p);
+	return equation_rate(is_small(s), s->packet_bytes, seconds(s->rtt), p);
 }
 
 static double received_max(const struct tfrc_sender *s)
@@ -353,7 +391,7 @@ static double sending_rate(const struct tfrc_sender *s)
 {
 	double rate = s->rate;
 
-	if (s->config.damping && s->rtt_sample > 0)
+	if ((s->config.options & TFRC_DAMPING) && s->rtt_sample > 0)
 		rate = larger(rate * s->rtt_sqmean /
 				      sqrt((double)s->rtt_sample),
 			      least_rate(s));
@@ -366,8 +404,7 @@ static tfrc_time packet_gap(const struct tfrc_sender *s, double bytes)
 {
 	tfrc_time gap = nanoseconds(bytes / sending_rate(s));
 
-	return s->config.small_packets && gap < SMALL_GAP_NS ? SMALL_GAP_NS
-							     : gap;
+	return is_small(s) && gap < SMALL_GAP_NS ? SMALL_GAP_NS : gap;
 }
 
 static tfrc_time nofeedback_time(const struct tfrc_sender *s)
@@ -451,16 +488,15 @@ static bool is_held(const struct tfrc_sender *s, tfrc_time now)
 }
 
 int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now,
-		       size_t payload_bytes, bool more, bool fin,
+		       size_t payload_bytes, unsigned int flags,
 		       uint8_t header[TFRC_DATA_HEADER_BYTES])
 {
 	struct wire_data data = {
 		.flags = (uint8_t)(s->config.discrimination
 					   << WIRE_DATA_DISCRIMINATE_SHIFT |
 				   s->config.uddj_law << WIRE_DATA_LAW_SHIFT |
-				   (s->config.small_packets ? WIRE_DATA_SMALL
-							    : 0) |
-				   (fin ? WIRE_DATA_FIN : 0)),
+				   (is_small(s) ? WIRE_DATA_SMALL : 0) |
+				   (flags & TFRC_FIN ? WIRE_DATA_FIN : 0)),
 		.connection_id = s->config.connection_id,
 		.seq = s->audit.next_seq,
 		.send_time_ns = (uint64_t)now,
@@ -468,6 +504,7 @@ int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now,
 		.nonce = nonce_of(s->config.key, s->audit.next_seq),
 		.rtt_us = microseconds(s->rtt),
 		.rtt_sample_us = microseconds(s->rtt_sample),
+		.challenge = s->challenge,
 	};
 	size_t bytes = payload_bytes + TFRC_DATA_HEADER_BYTES;
 	bool held = is_held(s, now);
@@ -482,9 +519,8 @@ int tfrc_sender_packet(struct tfrc_sender *s, tfrc_time now,
 				  ? 0.9 * s->packet_bytes + 0.1 * (double)bytes
 				  : (double)bytes;
 	schedule(s, now, (double)bytes);
-	if (audit_sent(&s->audit, now, bytes, held, s->rtt))
-		return TFRC_E_NOMEM;
-	s->waits = more && tfrc_sender_next_send(s) > now;
+	audit_sent(&s->audit, now, bytes, held, s->rtt);
+	s->waits = (flags & TFRC_MORE) && tfrc_sender_next_send(s) > now;
 	s->payload_sent += payload_bytes;
 	if (s->nofeedback_at == TFRC_NEVER)
 		nofeedback_restart(s, now);
@@ -579,10 +615,10 @@ static void seed_audit(struct tfrc_sender *s, const struct wire_feedback *fb)
 		s->received_top =
 			larger(s->received_top,
 			       smaller(believed_rate(s, fb), s->rate));
-	audit_first_interval(&s->audit,
-			     equation_first_interval(
-				     s->config.small_packets, s->packet_bytes,
-				     seconds(s->rtt), s->received_top));
+	audit_first_interval(
+		&s->audit,
+		equation_first_interval(is_small(s), s->packet_bytes,
+					seconds(s->rtt), s->received_top));
 }
 
 /* 4.3, step 4: the limit from what has been received. */
@@ -643,7 +679,9 @@ static int check_feedback(const struct tfrc_sender *s, const void *packet,
 		return error;
 	if (fb->connection_id != s->config.connection_id)
 		return TFRC_E_STRANGER;
-	return audit_check(&s->audit, fb);
+	error = audit_check(&s->audit, fb);
+	return !error && fb->flags & WIRE_FEEDBACK_UNKNOWN ? TFRC_E_UNKNOWN
+							   : error;
 }
 
 /*
@@ -675,12 +713,14 @@ int tfrc_sender_feedback(struct tfrc_sender *s, tfrc_time now,
 	if (!error)
 		error = check_lag(s, now, &fb);
 	if (error) {
+		s->rejected |= error == TFRC_E_UNKNOWN;
 		s->refused++;
 		return error;
 	}
 	s->feedbacks++;
 	s->data_limited = audit_data_limited(&s->audit, &fb, s->rtt);
 	s->congested = fb.flags & WIRE_FEEDBACK_CONGESTED;
+	s->challenge = fb.challenge;
 	s->fin_acked = s->fin_acked || fb.flags & WIRE_FEEDBACK_FIN;
 	take_rtt(s, now, &fb);
 	seed_audit(s, &fb);
@@ -738,12 +778,11 @@ void tfrc_sender_timer(struct tfrc_sender *s, tfrc_time now)
 }
 
 void tfrc_sender_get_info(const struct tfrc_sender *s,
-			  struct tfrc_sender_info *info)
+			  struct tfrc_sender_info *info, size_t info_bytes)
 {
 	double received = received_max(s);
 	uint64_t headers = s->audit.arrived_packets * TFRC_DATA_HEADER_BYTES;
-
-	*info = (struct tfrc_sender_info){
+	struct tfrc_sender_info all = {
 		.rate = s->rate,
 		.rate_equation = s->rate_equation,
 		.rate_received = isfinite(received) ? received : 0,
@@ -768,7 +807,11 @@ void tfrc_sender_get_info(const struct tfrc_sender *s,
 		.slow_start = !(s->p > 0) && !s->eased,
 		.data_limited = s->data_limited,
 		.fin_acked = s->fin_acked,
+		.challenged = s->challenge,
+		.rejected = s->rejected,
 	};
+
+	sized_out(info, info_bytes, &all, sizeof(all));
 }
 
 const char *tfrc_error_text(int error)
@@ -782,8 +825,8 @@ const char *tfrc_error_text(int error)
 		return "old or repeated";
 	case TFRC_E_FORGED:
 		return "claims what cannot be";
-	case TFRC_E_NOMEM:
-		return "out of memory";
+	case TFRC_E_UNKNOWN:
+		return "the receiver does not know the connection";
 	case 0:
 		return "no error";
 	default:

@@ -1,18 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "skew.h"
 
-#include <stdlib.h>
+#include <stddef.h>
 
 #define SKEW_WINDOWS_MIN 6
 #define SKEW_MAX \
 	500e-6 /* crystals are within 200 ppm; what is more is no skew */
 #define PAIRS_MAX (SKEW_WINDOWS * (SKEW_WINDOWS - 1) / 2)
 
-static int compare(const void *a, const void *b)
+/*
+ * The K-th smallest (from 0) of COUNT, which are put in another order (Hoare's
+ * quickselect). qsort() would take memory.
+ */
+static double select_kth(double *value, size_t count, size_t k)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	size_t low = 0, high = count - 1;
 
-	return (x > y) - (x < y);
+	while (low < high) {
+		double pivot = value[low + (high - low) / 2];
+		size_t i = low, j = high;
+
+		for (;; i++, j--) {
+			double other;
+
+			while (value[i] < pivot)
+				i++;
+			while (value[j] > pivot)
+				j--;
+			if (i >= j)
+				break;
+			other = value[i];
+			value[i] = value[j];
+			value[j] = other;
+		}
+		if (k <= j)
+			high = j;
+		else
+			low = j + 1;
+	}
+	return value[k];
 }
 
 static double median_slope(const struct skew *skew)
@@ -32,8 +58,7 @@ static double median_slope(const struct skew *skew)
 	}
 	if (!pairs)
 		return skew->ratio;
-	qsort(slopes, pairs, sizeof(slopes[0]), compare);
-	return slopes[pairs / 2];
+	return select_kth(slopes, pairs, pairs / 2);
 }
 
 static void close_window(struct skew *skew)

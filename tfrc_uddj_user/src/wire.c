@@ -40,7 +40,7 @@ void wire_put_data(uint8_t out[TFRC_DATA_HEADER_BYTES],
 	out = put(out, data->nonce, 4);
 	out = put(out, data->rtt_us, 4);
 	out = put(out, data->rtt_sample_us, 4);
-	put(out, 0, 4);
+	put(out, data->challenge, 4);
 }
 
 static bool data_is_possible(const struct wire_data *data)
@@ -71,9 +71,8 @@ int wire_get_data(const uint8_t *in, size_t bytes, struct wire_data *data)
 	data->nonce = (uint32_t)get(&in, 4);
 	data->rtt_us = (uint32_t)get(&in, 4);
 	data->rtt_sample_us = (uint32_t)get(&in, 4);
-	if (get(&in, 4) || !data_is_possible(data))
-		return TFRC_E_FORMAT;
-	return 0;
+	data->challenge = (uint32_t)get(&in, 4);
+	return data_is_possible(data) ? 0 : TFRC_E_FORMAT;
 }
 
 size_t wire_put_feedback(uint8_t out[TFRC_FEEDBACK_MAX_BYTES],
@@ -95,7 +94,7 @@ size_t wire_put_feedback(uint8_t out[TFRC_FEEDBACK_MAX_BYTES],
 	out = put(out, fb->edge, 8);
 	out = put(out, fb->nonce_sum, 4);
 	out = put(out, fb->queue_us, 4);
-	out = put(out, 0, 4);
+	out = put(out, fb->challenge, 4);
 	for (unsigned int i = 0; i < fb->holes; i++) {
 		const struct wire_hole *hole = &fb->hole[i];
 
@@ -151,8 +150,9 @@ int wire_get_feedback(const uint8_t *in, size_t bytes, struct wire_feedback *fb)
 	fb->edge = get(&in, 8);
 	fb->nonce_sum = (uint32_t)get(&in, 4);
 	fb->queue_us = (uint32_t)get(&in, 4);
-	if (get(&in, 4) || fb->echo_seq >= WIRE_SEQ_MAX ||
-	    fb->edge > fb->echo_seq + 1 || fb->delay_ns >= WIRE_TIME_MAX)
+	fb->challenge = (uint32_t)get(&in, 4);
+	if (fb->echo_seq >= WIRE_SEQ_MAX || fb->edge > fb->echo_seq + 1 ||
+	    fb->delay_ns >= WIRE_TIME_MAX)
 		return TFRC_E_FORMAT;
 	return get_holes(in, fb);
 }

@@ -6,7 +6,7 @@
 #ifndef TFRC_WIRE_H
 #define TFRC_WIRE_H
 
-#include "tfrc.h"
+#include "tfrc_testbed.h"
 
 /* Bits of a data packet's flags. */
 #define WIRE_DATA_FIN		     0x01
@@ -20,7 +20,8 @@
 /* Bits of a feedback packet's flags. */
 #define WIRE_FEEDBACK_FIN	0x01
 #define WIRE_FEEDBACK_CONGESTED 0x02
-#define WIRE_FEEDBACK_KNOWN	0x03
+#define WIRE_FEEDBACK_UNKNOWN	0x04 /* the connection is not known here */
+#define WIRE_FEEDBACK_KNOWN	0x07
 
 #define WIRE_FEEDBACK_HEADER_BYTES 76
 #define WIRE_HOLE_BYTES		   12
@@ -47,6 +48,7 @@ struct wire_data {
 	uint32_t nonce;
 	uint32_t rtt_us;	/* R; 0: not known */
 	uint32_t rtt_sample_us; /* the newest sample; 0: none */
+	uint32_t challenge;	/* of the newest feedback; 0: none */
 };
 
 struct wire_hole {
@@ -68,6 +70,7 @@ struct wire_feedback {
 	uint64_t edge;	    /* the fate of all packets below it is known */
 	uint32_t nonce_sum; /* XOR of the nonces of those that arrived */
 	uint32_t queue_us;  /* UDDJ's q */
+	uint32_t challenge; /* to be repeated; 0: need not be */
 	uint16_t holes;
 	struct wire_hole hole[WIRE_HOLES_MAX];
 };

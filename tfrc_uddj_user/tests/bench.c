@@ -28,8 +28,9 @@ static void measure(const char *name, enum tfrc_discrimination discrimination,
 {
 	const struct tfrc_sender_config config = {
 		.connection_id = 1, .discrimination = discrimination};
-	struct tfrc_sender *sender = tfrc_sender_new(&config, 0);
-	struct tfrc_receiver *receiver = tfrc_receiver_new(NULL);
+	struct tfrc_sender *sender =
+		tfrc_sender_new(&config, sizeof(config), 0);
+	struct tfrc_receiver *receiver = tfrc_receiver_new(NULL, 0);
 	static uint8_t packet[BYTES], feedback[TFRC_FEEDBACK_MAX_BYTES];
 	uint64_t feedbacks = 0;
 	double begin = processor_s();
@@ -41,7 +42,7 @@ static void measure(const char *name, enum tfrc_discrimination discrimination,
 		size_t bytes = 0;
 
 		tfrc_sender_packet(sender, now, BYTES - TFRC_DATA_HEADER_BYTES,
-				   true, false, packet);
+				   TFRC_MORE, packet);
 		if (loss && i % loss == loss / 2)
 			continue;
 		if (tfrc_receiver_data(receiver, now, now, packet, BYTES,

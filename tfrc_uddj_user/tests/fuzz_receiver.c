@@ -17,7 +17,7 @@ static void check(struct tfrc_receiver *receiver, tfrc_time now)
 	struct tfrc_receiver_info info;
 	size_t bytes = tfrc_receiver_feedback(receiver, now, out);
 
-	tfrc_receiver_get_info(receiver, &info);
+	tfrc_receiver_get_info(receiver, &info, sizeof(info));
 	if (bytes > sizeof(out) ||
 	    !(info.loss_event_rate >= 0 && info.loss_event_rate <= 1) ||
 	    !(info.rate_received >= 0))
@@ -26,7 +26,7 @@ static void check(struct tfrc_receiver *receiver, tfrc_time now)
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
-	struct tfrc_receiver *receiver = tfrc_receiver_new(NULL);
+	struct tfrc_receiver *receiver = tfrc_receiver_new(NULL, 0);
 	tfrc_time now = 0;
 
 	while (receiver && bytes > 2) {

@@ -13,8 +13,10 @@
 #define PACKETS 32
 #define STEP_NS INT64_C(300000)
 
-static const struct tfrc_sender_config config = {
-	.connection_id = 1, .discrimination = TFRC_LOSS_UDDJ};
+static const struct tfrc_sender_config config = {.connection_id = 1,
+						 .discrimination =
+							 TFRC_LOSS_UDDJ,
+						 .history_packets = 64};
 
 static uint32_t sum_of(const struct wire_feedback *fb)
 {
@@ -50,7 +52,7 @@ static void give(struct tfrc_sender *sender, tfrc_time now,
 		abort();
 	}
 	tfrc_sender_timer(sender, now);
-	tfrc_sender_get_info(sender, &info);
+	tfrc_sender_get_info(sender, &info, sizeof(info));
 	if (!(info.rate > 0) ||
 	    !(info.loss_event_rate >= 0 && info.loss_event_rate <= 1) ||
 	    info.payload_arrived > info.bytes_sent)
@@ -59,13 +61,14 @@ static void give(struct tfrc_sender *sender, tfrc_time now,
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
-	struct tfrc_sender *sender = tfrc_sender_new(&config, 0);
+	struct tfrc_sender *sender =
+		tfrc_sender_new(&config, sizeof(config), 0);
 	uint8_t header[TFRC_DATA_HEADER_BYTES];
 	tfrc_time now = 0;
 
 	for (unsigned int i = 0; sender && i < PACKETS; i++)
-		tfrc_sender_packet(sender, now += STEP_NS, i * 40, i % 3, false,
-				   header);
+		tfrc_sender_packet(sender, now += STEP_NS, i * 40,
+				   i % 3 ? TFRC_MORE : 0, header);
 	while (sender && bytes > 3) {
 		size_t length = input[1] | (size_t)input[2] << 8;
 

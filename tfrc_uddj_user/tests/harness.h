@@ -43,6 +43,7 @@ extern const struct test uddj_tests[];
 extern const struct test sender_tests[];
 extern const struct test receiver_tests[];
 extern const struct test liar_tests[];
+extern const struct test api_tests[];
 extern const struct test connection_tests[];
 
 #endif

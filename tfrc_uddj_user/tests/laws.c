@@ -60,14 +60,13 @@ static struct figures summarise(const struct sim *sim, double loss)
 						       (double)sim->duration;
 
 	for (unsigned int i = 0; i < sim->flows; i++) {
-		struct tfrc_receiver_info info;
+		uint64_t counted[2][2];
 		double rate = sim_goodput(sim, i);
 
-		tfrc_receiver_get_info(flow[i].receiver, &info);
+		tfrc_testbed_judged(flow[i].receiver, counted);
 		for (unsigned int was = 0; was < 2; was++)
 			for (unsigned int said = 0; said < 2; said++)
-				judged[was][said] +=
-					(double)info.judged[was][said];
+				judged[was][said] += (double)counted[was][said];
 		sum += rate;
 		squares += rate * rate;
 		drops += (double)flow[i].queue_drops;

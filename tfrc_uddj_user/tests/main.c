@@ -8,9 +8,9 @@
 unsigned int test_failures;
 
 static const struct test *const suites[] = {
-	equation_tests, history_tests, reference_tests,
-	wire_tests,	uddj_tests,    sender_tests,
-	receiver_tests, liar_tests,    connection_tests,
+	api_tests,  equation_tests,   history_tests, reference_tests,
+	wire_tests, uddj_tests,	      sender_tests,  receiver_tests,
+	liar_tests, connection_tests,
 };
 
 int main(int argc, char **argv)

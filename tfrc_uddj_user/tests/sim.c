@@ -40,6 +40,7 @@ struct world {
 	tfrc_time source_at[SIM_FLOWS];
 	uint8_t *passed[SIM_FLOWS];
 	bool finished[SIM_FLOWS];
+	tfrc_time in_order[SIM_FLOWS]; /* the newest is that late */
 	/* of each cross traffic */
 	tfrc_time on_until[SIM_FLOWS];
 	uint64_t delays[BUCKETS], samples;
@@ -118,6 +119,20 @@ static tfrc_time wire_time(const struct world *w, size_t bytes)
 			   w->sim->path.rate_bps);
 }
 
+/* As where a link repeats what was lost: nothing overtakes. */
+static tfrc_time jitter(struct world *w, unsigned int flow)
+{
+	tfrc_time most = w->sim->path.jitter_ns, at;
+
+	if (!most)
+		return 0;
+	at = w->now + (tfrc_time)(sim_random(&w->random) * (double)most);
+	if (at < w->in_order[flow])
+		at = w->in_order[flow];
+	w->in_order[flow] = at;
+	return at - w->now;
+}
+
 static void past_queue(struct world *w, struct event event)
 {
 	const struct sim_path *path = &w->sim->path;
@@ -132,7 +147,7 @@ static void past_queue(struct world *w, struct event event)
 		return;
 	}
 	event.kind = DATA;
-	event.at = w->now + path->delay_ns;
+	event.at = w->now + path->delay_ns + jitter(w, event.flow);
 	if (chance(w, path->duplicate)) {
 		struct event copy = event;
 
@@ -297,9 +312,9 @@ static void send_one(struct world *w, unsigned int i)
 	bool more = take_source(w, i);
 	uint8_t *packet = malloc(TFRC_DATA_HEADER_BYTES);
 
-	if (tfrc_sender_packet(flow->sender, w->now,
-			       fin ? 0 : flow->payload_bytes, more, fin,
-			       packet)) {
+	if (tfrc_sender_packet(
+		    flow->sender, w->now, fin ? 0 : flow->payload_bytes,
+		    (more ? TFRC_MORE : 0) | (fin ? TFRC_FIN : 0), packet)) {
 		free(packet);
 		return;
 	}
@@ -407,7 +422,7 @@ static void handle_feedback(struct world *w, struct event *event)
 	struct tfrc_sender_info info;
 
 	tfrc_sender_feedback(flow->sender, w->now, event->packet, event->bytes);
-	tfrc_sender_get_info(flow->sender, &info);
+	tfrc_sender_get_info(flow->sender, &info, sizeof(info));
 	note_rate(w, flow, info.rate);
 	if (info.fin_acked && !flow->fin_acked_at) {
 		flow->fin_acked_at = w->now;
@@ -488,13 +503,13 @@ static void set_up(struct world *w)
 		w->queue = calloc(sim->path.queue_pkts, sizeof(w->queue[0]));
 	for (unsigned int i = 0; i < sim->flows; i++) {
 		struct sim_flow *flow = &sim->flow[i];
-		struct tfrc_receiver_config config = {.passed_queues = oracle};
-
-		config.arg = w->passed[i] = calloc(1, ORACLE_BITS);
+		w->passed[i] = calloc(1, ORACLE_BITS);
 		flow->config.connection_id = sim->seed * 1000 + i;
 		flow->config.key[0] = (uint8_t)i;
-		flow->sender = tfrc_sender_new(&flow->config, flow->start);
-		flow->receiver = tfrc_receiver_new(&config);
+		flow->sender = tfrc_sender_new(
+			&flow->config, sizeof(flow->config), flow->start);
+		flow->receiver = tfrc_receiver_new(NULL, 0);
+		tfrc_testbed_oracle(flow->receiver, oracle, w->passed[i]);
 		w->source_at[i] = flow->start;
 		push(w, (struct event){.at = flow->start,
 				       .kind = SEND,

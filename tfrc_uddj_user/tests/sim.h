@@ -11,7 +11,7 @@
 #ifndef TFRC_TESTS_SIM_H
 #define TFRC_TESTS_SIM_H
 
-#include "tfrc.h"
+#include "tfrc_testbed.h"
 
 #define SIM_SECOND INT64_C(1000000000)
 #define SIM_MS	   INT64_C(1000000)
@@ -24,7 +24,9 @@ struct sim_path {
 	double loss;		 /* random, after the queue */
 	double feedback_loss;
 	double duplicate;
-	double reorder; /* such a share comes reorder_ns later */
+	tfrc_time
+		jitter_ns; /* each comes uniformly up to that later, in order */
+	double reorder;	   /* such a share comes reorder_ns later */
 	tfrc_time reorder_ns;
 	tfrc_time silent_from; /* no feedback gets through from here */
 	tfrc_time silent_until;

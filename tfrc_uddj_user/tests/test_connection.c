@@ -76,7 +76,7 @@ static void expect_honest(const struct sim *sim)
 	for (unsigned int i = 0; i < sim->flows; i++) {
 		struct tfrc_sender_info info;
 
-		tfrc_sender_get_info(sim->flow[i].sender, &info);
+		tfrc_sender_get_info(sim->flow[i].sender, &info, sizeof(info));
 		EXPECT(info.feedbacks_refused == 0, "flow %u: %llu refused", i,
 		       (unsigned long long)info.feedbacks_refused);
 		EXPECT(info.loss_event_rate_audited <= 0 ||
@@ -108,7 +108,7 @@ static void test_follows_equation(void)
 
 		sim.path.rate_bps = 0;
 		sim_run(&sim);
-		tfrc_receiver_get_info(flow[0].receiver, &info);
+		tfrc_receiver_get_info(flow[0].receiver, &info, sizeof(info));
 		events = (double)info.loss_events / (double)flow[0].sent;
 		rate = sim_goodput(&sim, 0) / 8 / (1 - loss) *
 		       (PAYLOAD + TFRC_DATA_HEADER_BYTES) / PAYLOAD;
@@ -243,7 +243,7 @@ static void test_oracle(void)
 	sim.cross = cbr;
 	sim.crosses = 3;
 	sim_run(&sim);
-	tfrc_receiver_get_info(flow[0].receiver, &info);
+	tfrc_receiver_get_info(flow[0].receiver, &info, sizeof(info));
 	EXPECT_NEAR((double)info.packets_lost_congestion,
 		    (double)flow[0].queue_drops, 0.02);
 	EXPECT_NEAR((double)info.packets_lost_random,
@@ -298,6 +298,31 @@ static void test_rough_path(void)
 	EXPECT(sim_goodput(&sim, 0) > 0.2e6, "%.0f", sim_goodput(&sim, 0));
 	expect_honest(&sim);
 	sim_free(&sim);
+}
+
+/*
+ * Delay that jitters without a queue looks like one: uddj loses what it has
+ * over tfrc, but no more than a tenth beyond.
+ */
+static void test_jitter(void)
+{
+	for (tfrc_time most = 10; most <= 40; most += 10) {
+		double rate[2];
+
+		for (unsigned int kind = 0; kind < 2; kind++) {
+			struct sim sim = bottleneck(
+				1, kind ? TFRC_LOSS_UDDJ : TFRC_LOSS_TFRC,
+				0.01);
+
+			sim.path.jitter_ns = most * SIM_MS;
+			sim_run(&sim);
+			rate[kind] = sim_goodput(&sim, 0);
+			sim_free(&sim);
+		}
+		EXPECT(rate[1] >= 0.9 * rate[0],
+		       "0 to %lld ms: %.0f, tfrc %.0f", (long long)most,
+		       rate[1], rate[0]);
+	}
 }
 
 /* No feedback for a minute: down to nearly nothing, and up again. */
@@ -394,7 +419,7 @@ static void test_ends(void)
 
 	flow[0].stop = 50 * SIM_SECOND;
 	sim_run(&sim);
-	tfrc_receiver_get_info(flow[0].receiver, &info);
+	tfrc_receiver_get_info(flow[0].receiver, &info, sizeof(info));
 	EXPECT(info.fin, "the receiver does not know");
 	EXPECT(flow[0].fin_acked_at >= 50 * SIM_SECOND,
 	       "the sender does not know");
@@ -431,7 +456,7 @@ static void test_round_trips(void)
 		sim.path.delay_ns = delays[i];
 		sim.duration = (tfrc_time)200 * SIM_SECOND + 200 * delays[i];
 		sim_run(&sim);
-		tfrc_sender_get_info(flow[0].sender, &info);
+		tfrc_sender_get_info(flow[0].sender, &info, sizeof(info));
 		EXPECT(info.rtt_min_ns >= 2 * delays[i] &&
 			       info.rtt_min_ns < 2 * delays[i] + 70 * SIM_MS,
 		       "%lld ns", (long long)info.rtt_min_ns);
@@ -540,6 +565,7 @@ const struct test connection_tests[] = {
 	{test_clocks, "skewed and stepped clocks cost uddj nothing"},
 	{test_rough_path,
 	 "reordering, duplicates and lost feedback are survived"},
+	{test_jitter, "where the delay jitters uddj has 0.9 of tfrc at least"},
 	{test_silence, "without feedback it goes quiet, and comes back"},
 	{test_idle, "an idle sender comes back"},
 	{test_pause, "after a pause at 10 % loss it is back in 4 round trips"},

@@ -213,7 +213,7 @@ static double sent_over(const struct place *place,
 				 .lie = lie,
 				 .lie_arg = arg};
 	sim_run(&sim);
-	tfrc_sender_get_info(flow.sender, info);
+	tfrc_sender_get_info(flow.sender, info, sizeof(*info));
 	sim_free(&sim);
 	return (double)info->bytes_sent * 8 / 60;
 }
@@ -360,14 +360,15 @@ static void test_number(void)
 {
 	const struct tfrc_sender_config config = {.connection_id = 77,
 						  .key = {1, 2, 3}};
-	struct tfrc_sender *sender = tfrc_sender_new(&config, 0);
+	struct tfrc_sender *sender =
+		tfrc_sender_new(&config, sizeof(config), 0);
 	struct wire_feedback fb = {.connection_id = 77};
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES], header[TFRC_DATA_HEADER_BYTES];
 	struct wire_data data;
 
 	for (uint64_t seq = 0; seq < 3; seq++) {
-		tfrc_sender_packet(sender, (tfrc_time)seq * SIM_MS, 100, true,
-				   false, header);
+		tfrc_sender_packet(sender, (tfrc_time)seq * SIM_MS, 100,
+				   TFRC_MORE, header);
 		wire_get_data(header, sizeof(header), &data);
 		fb.number = seq == 1 ? UINT64_MAX : seq + 1;
 		fb.echo_seq = seq;
@@ -391,15 +392,16 @@ static void test_spoof(void)
 {
 	const struct tfrc_sender_config config = {.connection_id = 77,
 						  .key = {1, 2, 3}};
-	struct tfrc_sender *sender = tfrc_sender_new(&config, 0);
+	struct tfrc_sender *sender =
+		tfrc_sender_new(&config, sizeof(config), 0);
 	struct wire_feedback fb = {
 		.connection_id = 77, .number = 1, .edge = 1, .holes = 0};
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES], header[TFRC_DATA_HEADER_BYTES];
 	struct tfrc_sender_info before, after;
 	uint64_t random = 1;
 
-	tfrc_sender_packet(sender, 0, 100, true, false, header);
-	tfrc_sender_get_info(sender, &before);
+	tfrc_sender_packet(sender, 0, 100, TFRC_MORE, header);
+	tfrc_sender_get_info(sender, &before, sizeof(before));
 	for (unsigned int i = 0; i < 100000; i++) {
 		fb.echo_nonce = (uint32_t)(sim_random(&random) * 4294967296.0);
 		fb.nonce_sum = fb.echo_nonce;
@@ -408,7 +410,7 @@ static void test_spoof(void)
 					    wire_put_feedback(packet, &fb)) < 0,
 		       "%u", i);
 	}
-	tfrc_sender_get_info(sender, &after);
+	tfrc_sender_get_info(sender, &after, sizeof(after));
 	EXPECT(after.rate == before.rate && after.rtt_ns == 0 &&
 		       after.feedbacks_refused == 100000,
 	       "it had an effect");

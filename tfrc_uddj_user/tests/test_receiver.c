@@ -32,7 +32,7 @@ static int give(struct stream *s, uint64_t seq)
 	wire_put_data(packet, &data);
 	due = tfrc_receiver_data(s->receiver, now, now, packet, sizeof(packet),
 				 NULL);
-	tfrc_receiver_get_info(s->receiver, &s->info);
+	tfrc_receiver_get_info(s->receiver, &s->info, sizeof(s->info));
 	return due;
 }
 
@@ -52,7 +52,7 @@ static struct wire_feedback ask(struct stream *s, uint64_t seq)
 
 static struct stream open_stream(void)
 {
-	return (struct stream){.receiver = tfrc_receiver_new(NULL)};
+	return (struct stream){.receiver = tfrc_receiver_new(NULL, 0)};
 }
 
 static void test_reports(void)

@@ -73,7 +73,7 @@ static void hear(struct listener *l, const struct pattern *pattern,
 
 	wire_put_data(packet, &data);
 	tfrc_receiver_data(l->receiver, now, now, packet, pattern->bytes, NULL);
-	tfrc_receiver_get_info(l->receiver, &info);
+	tfrc_receiver_get_info(l->receiver, &info, sizeof(info));
 	l->told |= info.loss_events > 0;
 	bytes = tfrc_receiver_feedback(l->receiver, now, out);
 	if (!bytes || wire_get_feedback(out, bytes, &fb) ||
@@ -88,7 +88,7 @@ static double worst_of(const struct pattern *pattern, uint64_t *random,
 		       unsigned int *looks)
 {
 	static struct reference_packet packets[PACKETS_MAX];
-	struct listener l = {.receiver = tfrc_receiver_new(NULL)};
+	struct listener l = {.receiver = tfrc_receiver_new(NULL, 0)};
 	double gap_ns = pattern->rtt_us * 1e3 / pattern->per_rtt, worst = 0;
 	unsigned int to_lose = 0, came = 0, since = 0;
 	tfrc_time now = SIM_SECOND;
@@ -124,7 +124,7 @@ static double worst_of(const struct pattern *pattern, uint64_t *random,
 		since = 0;
 		++*looks;
 		of.receive_rate_max = l.receive_rate_max;
-		tfrc_receiver_get_info(l.receiver, &info);
+		tfrc_receiver_get_info(l.receiver, &info, sizeof(info));
 		worst = fmax(worst,
 			     fabs(info.loss_event_rate / reference_p(&of) - 1));
 	}

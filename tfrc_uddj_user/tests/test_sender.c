@@ -30,7 +30,8 @@ struct pair {
 
 static void open_pair(struct pair *pair, const struct tfrc_sender_config *with)
 {
-	*pair = (struct pair){.sender = tfrc_sender_new(with, 0)};
+	*pair = (struct pair){.sender =
+				      tfrc_sender_new(with, sizeof(*with), 0)};
 }
 
 static void send_packets(struct pair *pair, unsigned int count, bool more)
@@ -42,7 +43,7 @@ static void send_packets(struct pair *pair, unsigned int count, bool more)
 		if (tfrc_sender_next_send(pair->sender) > pair->now)
 			pair->now = tfrc_sender_next_send(pair->sender);
 		EXPECT(tfrc_sender_packet(pair->sender, pair->now, PAYLOAD,
-					  more, false, header) == 0,
+					  more ? TFRC_MORE : 0, header) == 0,
 		       "not sent");
 		wire_get_data(header, sizeof(header), &data);
 		pair->next = data.seq + 1;
@@ -81,7 +82,7 @@ static int feed(struct pair *pair, double x_recv, double p)
 
 	pair->now += RTT;
 	error = tfrc_sender_feedback(pair->sender, pair->now, packet, bytes);
-	tfrc_sender_get_info(pair->sender, &pair->info);
+	tfrc_sender_get_info(pair->sender, &pair->info, sizeof(pair->info));
 	return error;
 }
 
@@ -90,7 +91,7 @@ static void test_initial(void)
 	struct pair pair;
 
 	open_pair(&pair, &config);
-	tfrc_sender_get_info(pair.sender, &pair.info);
+	tfrc_sender_get_info(pair.sender, &pair.info, sizeof(pair.info));
 	EXPECT_NEAR(pair.info.rate, S, 1e-9);
 	EXPECT(tfrc_sender_next_timer(pair.sender) == 2 * SIM_SECOND,
 	       "4.2: 2 s");
@@ -166,7 +167,8 @@ static void test_silence(void)
 		if (tfrc_sender_next_timer(pair.sender) > pair.now)
 			pair.now = tfrc_sender_next_timer(pair.sender);
 		tfrc_sender_timer(pair.sender, pair.now);
-		tfrc_sender_get_info(pair.sender, &pair.info);
+		tfrc_sender_get_info(pair.sender, &pair.info,
+				     sizeof(pair.info));
 		rate = fmax(rate / 2, S / 64);
 		EXPECT_NEAR(pair.info.rate, rate, 1e-9);
 	}
@@ -192,11 +194,11 @@ static void test_silence_on_loopback(void)
 	while (tfrc_sender_next_timer(pair.sender) <
 	       from + 17 * SIM_SECOND / 10) {
 		pair.now = tfrc_sender_next_timer(pair.sender);
-		tfrc_sender_packet(pair.sender, pair.now, PAYLOAD, true, false,
+		tfrc_sender_packet(pair.sender, pair.now, PAYLOAD, TFRC_MORE,
 				   header);
 		tfrc_sender_timer(pair.sender, pair.now);
 	}
-	tfrc_sender_get_info(pair.sender, &pair.info);
+	tfrc_sender_get_info(pair.sender, &pair.info, sizeof(pair.info));
 	EXPECT(pair.info.nofeedback_expirations > 2 &&
 		       pair.info.nofeedback_expirations <= 9,
 	       "%llu times in 1.7 s",
@@ -222,7 +224,7 @@ static void test_idle(void)
 	send_packets(&pair, 1, true);
 	EXPECT(tfrc_sender_next_timer(pair.sender) == pair.now + 4 * RTT,
 	       "no timer");
-	tfrc_sender_get_info(pair.sender, &pair.info);
+	tfrc_sender_get_info(pair.sender, &pair.info, sizeof(pair.info));
 	EXPECT_NEAR(pair.info.rate, rate, 1e-9);
 	tfrc_sender_free(pair.sender);
 }
@@ -255,7 +257,7 @@ static void test_damping(void)
 	struct pair pair;
 	tfrc_time before;
 
-	damped.damping = true;
+	damped.options = TFRC_DAMPING;
 	open_pair(&pair, &damped);
 	send_packets(&pair, 1, true);
 	feed(&pair, 0, 0);
@@ -297,7 +299,7 @@ static void test_small(void)
 	struct pair pair;
 	double wanted;
 
-	small.small_packets = true;
+	small.options = TFRC_SMALL_PACKETS;
 	open_pair(&pair, &small);
 	send_packets(&pair, 1, true);
 	feed(&pair, 0, 0);
@@ -321,20 +323,20 @@ static void test_sizes(void)
 	EXPECT(tfrc_sender_packet(pair.sender, 0,
 				  TFRC_PACKET_MAX_BYTES -
 					  TFRC_DATA_HEADER_BYTES,
-				  true, false, header) == 0,
+				  TFRC_MORE, header) == 0,
 	       "the largest");
 	EXPECT(tfrc_sender_packet(pair.sender, 0,
 				  TFRC_PACKET_MAX_BYTES -
 					  TFRC_DATA_HEADER_BYTES + 1,
-				  true, false, header) == TFRC_E_FORMAT,
+				  TFRC_MORE, header) == TFRC_E_FORMAT,
 	       "one byte more");
-	EXPECT(tfrc_sender_packet(pair.sender, 0, SIZE_MAX, true, false,
+	EXPECT(tfrc_sender_packet(pair.sender, 0, SIZE_MAX, TFRC_MORE,
 				  header) == TFRC_E_FORMAT,
 	       "absurd");
-	EXPECT(tfrc_sender_packet(pair.sender, -1, 1, true, false, header) ==
+	EXPECT(tfrc_sender_packet(pair.sender, -1, 1, TFRC_MORE, header) ==
 		       TFRC_E_FORMAT,
 	       "before time began");
-	EXPECT(tfrc_sender_packet(pair.sender, 1, 1, true, false, header) == 0,
+	EXPECT(tfrc_sender_packet(pair.sender, 1, 1, TFRC_MORE, header) == 0,
 	       "a byte");
 	tfrc_sender_free(pair.sender);
 	tfrc_sender_free(NULL);

@@ -15,18 +15,19 @@ static const struct wire_data some_data = {
 	.nonce = 0x41424344,
 	.rtt_us = 0x51525354,
 	.rtt_sample_us = 0x61626364,
+	.challenge = 0x71727374,
 };
 
 /* docs/wire-formats.md, byte by byte. */
 static void test_data_bytes(void)
 {
 	static const uint8_t wanted[TFRC_DATA_HEADER_BYTES] = {
-		0x11, 0x05, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05,
+		0x21, 0x05, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05,
 		0x06, 0x07, 0x08, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16,
 		0x17, 0x18, 0x01, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27,
 		0x28, 0x01, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,
 		0x41, 0x42, 0x43, 0x44, 0x51, 0x52, 0x53, 0x54, 0x61,
-		0x62, 0x63, 0x64, 0x00, 0x00, 0x00, 0x00,
+		0x62, 0x63, 0x64, 0x71, 0x72, 0x73, 0x74,
 	};
 	uint8_t packet[TFRC_DATA_HEADER_BYTES];
 	struct wire_data back;
@@ -40,7 +41,8 @@ static void test_data_bytes(void)
 		       back.acked_edge == some_data.acked_edge &&
 		       back.nonce == some_data.nonce &&
 		       back.rtt_us == some_data.rtt_us &&
-		       back.rtt_sample_us == some_data.rtt_sample_us,
+		       back.rtt_sample_us == some_data.rtt_sample_us &&
+		       back.challenge == some_data.challenge,
 	       "not what was put");
 }
 
@@ -59,6 +61,7 @@ static struct wire_feedback some_feedback(void)
 		.edge = 998,
 		.nonce_sum = 10,
 		.queue_us = 11,
+		.challenge = 12,
 		.holes = 2,
 		.hole = {{.first = 10, .length = 5, .random = true},
 			 {.first = 990, .length = 8}},
@@ -68,12 +71,12 @@ static struct wire_feedback some_feedback(void)
 static void test_feedback_bytes(void)
 {
 	static const uint8_t wanted[] = {
-		0x12, 0x02, 0x00, 0x02, 0,    0,  0,	0, 0, 0, 0,    7,    0,
+		0x22, 0x02, 0x00, 0x02, 0,    0,  0,	0, 0, 0, 0,    7,    0,
 		0,    0,    0,	  0,	0,    0,  3,	0, 0, 0, 0,    0,    0,
 		0x03, 0xe8, 0,	  0,	0,    5,  0,	0, 0, 0, 0,    0,    0,
 		6,    0,    0,	  0,	0,    0,  0,	0, 7, 0, 0,    0,    8,
 		0,    0,    0,	  9,	0,    0,  0,	0, 0, 0, 0x03, 0xe6, 0,
-		0,    0,    10,	  0,	0,    0,  11,	0, 0, 0, 0,    0,    0,
+		0,    0,    10,	  0,	0,    0,  11,	0, 0, 0, 12,   0,    0,
 		0,    0,    0,	  0,	0,    10, 0x80, 0, 0, 5, 0,    0,    0,
 		0,    0,    0,	  0x03, 0xde, 0,  0,	0, 8,
 	};
@@ -85,7 +88,8 @@ static void test_feedback_bytes(void)
 	       "other bytes");
 	EXPECT(wire_get_feedback(packet, bytes, &back) == 0, "refused");
 	EXPECT(back.holes == 2 && back.hole[0].random && !back.hole[1].random &&
-		       back.hole[1].first == 990 && back.edge == 998,
+		       back.hole[1].first == 990 && back.edge == 998 &&
+		       back.challenge == 12,
 	       "not what was put");
 }
 
@@ -153,7 +157,7 @@ static void test_other_versions(void)
 	for (unsigned int first = 0; first < 256; first++) {
 		packet[0] = (uint8_t)first;
 		EXPECT((wire_get_data(packet, sizeof(packet), &back) == 0) ==
-			       (first == 0x11),
+			       (first == 0x21),
 		       "first byte %#x", first);
 	}
 }

@@ -3,11 +3,13 @@
  * tfrc-recv - receive what tfrc-send sends, and answer with feedback.
  *
  * One connection at a time; the next may begin when one has ended or has been
- * silent for a while. Packets are timed by the kernel, so how late this
- * program gets to see them is no part of any delay.
+ * silent for a while. It counts from when its sender has shown that answers
+ * reach it: before, its data is held back. Packets are timed by the kernel, so
+ * how late this program gets to see them is no part of any delay.
  */
 #include "common.h"
 #include "oracle.h"
+#include "tfrc_testbed.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,7 +33,13 @@
 #define SOCKET_BYTES (8 << 20)
 #define SILENT_NS    (30 * NS_PER_S)
 #define LINGER_NS    (2 * NS_PER_S) /* for repetitions of the end */
-#define JITTER_SHIFT 16.0	    /* RFC 3550, 6.4.1 */
+/*
+ * Anyone may send a first packet under a false address. Its data is kept until
+ * the sender has repeated the challenge, and so are those of others.
+ */
+#define NEWCOMERS    16
+#define HELD_BYTES   (256 << 10)
+#define JITTER_SHIFT 16.0 /* RFC 3550, 6.4.1 */
 
 struct options {
 	const char *bind, *port, *peer, *output, *json, *oracle;
@@ -55,6 +63,7 @@ struct record {
 
 struct connection {
 	struct tfrc_receiver *receiver; /* NULL: none */
+	uint64_t id;
 	struct sockaddr_storage peer;
 	socklen_t peer_bytes;
 	tfrc_time begin, newest, over; /* OVER: TFRC_NEVER while it lasts */
@@ -63,6 +72,8 @@ struct connection {
 	struct mark last;
 	struct record *records;
 	size_t record_count;
+	uint8_t *held; /* data of a newcomer that is not confirmed yet */
+	size_t held_bytes;
 };
 
 struct run {
@@ -71,6 +82,9 @@ struct run {
 	FILE *output, *json;
 	struct oracle *oracle;
 	struct connection connection;
+	/* who has not shown yet that answers reach it; the next goes to NEWEST */
+	struct connection newcomers[NEWCOMERS];
+	unsigned int newest;
 	struct addrinfo *peers; /* who may send; NULL: all */
 	uint64_t strangers, served;
 	char error[256];       /* output went nowhere: this is the end */
@@ -312,11 +326,24 @@ static void output(struct run *run, tfrc_time now)
 	run->next_output = now + run->options->interval;
 	if (!c->receiver || c->over != TFRC_NEVER)
 		return;
-	tfrc_receiver_get_info(c->receiver, &info);
+	tfrc_receiver_get_info(c->receiver, &info, sizeof(info));
 	print_line(c, now, &info);
 	if (run->json)
 		add_record(c, now, &info);
 	c->last = (struct mark){.at = now, .info = info};
+}
+
+static void write_judged(const struct connection *c, FILE *out)
+{
+	uint64_t judged[2][2];
+
+	tfrc_testbed_judged(c->receiver, judged);
+	fprintf(out,
+		",\"congestion_as_congestion\":%" PRIu64
+		",\"congestion_as_random\":%" PRIu64
+		",\"random_as_congestion\":%" PRIu64
+		",\"random_as_random\":%" PRIu64,
+		judged[0][0], judged[0][1], judged[1][0], judged[1][1]);
 }
 
 static void write_json(struct run *run)
@@ -324,7 +351,7 @@ static void write_json(struct run *run)
 	const struct connection *c = &run->connection;
 	struct tfrc_receiver_info info;
 
-	tfrc_receiver_get_info(c->receiver, &info);
+	tfrc_receiver_get_info(c->receiver, &info, sizeof(info));
 	fprintf(run->json, "{\"completed\":%s", info.fin ? "true" : "false");
 	json_time(run->json, "begin_s", c->begin);
 	json_time(run->json, "newest_s", c->newest);
@@ -341,13 +368,7 @@ static void write_json(struct run *run)
 		info.loss_events, info.loss_event_rate, info.congested_rtts,
 		c->jitter_ns * 1e-6, info.skew_ppm, run->strangers);
 	if (run->oracle)
-		fprintf(run->json,
-			",\"congestion_as_congestion\":%" PRIu64
-			",\"congestion_as_random\":%" PRIu64
-			",\"random_as_congestion\":%" PRIu64
-			",\"random_as_random\":%" PRIu64,
-			info.judged[0][0], info.judged[0][1], info.judged[1][0],
-			info.judged[1][1]);
+		write_judged(c, run->json);
 	if (!run->options->quiet)
 		write_records(c, run->json);
 	fputs(",\"error\":", run->json);
@@ -367,7 +388,7 @@ static void connection_report(struct run *run)
 	struct connection *c = &run->connection;
 	struct tfrc_receiver_info info;
 
-	tfrc_receiver_get_info(c->receiver, &info);
+	tfrc_receiver_get_info(c->receiver, &info, sizeof(info));
 	if (!run->options->quiet)
 		fprintf(stderr,
 			"%8.2f-%-8.2f s  received %9.3f Mbit/s in all, %" PRIu64
@@ -392,31 +413,84 @@ static void connection_end(struct run *run)
 	run->connection.receiver = NULL;
 }
 
-static void connection_begin(struct run *run, tfrc_time now, tfrc_time arrival,
-			     uint64_t id, const struct msghdr *msg)
+static void newcomer_forget(struct connection *c)
 {
-	struct connection *c = &run->connection;
+	tfrc_receiver_free(c->receiver);
+	free(c->held);
+	*c = (struct connection){0};
+}
+
+/* The oldest newcomer makes room. */
+static struct connection *newcomer_begin(struct run *run, tfrc_time arrival,
+					 uint64_t id, const struct msghdr *msg)
+{
+	struct connection *c = &run->newcomers[run->newest];
 	struct tfrc_receiver_config config = {0};
 
-	connection_end(run);
-	if (run->oracle) {
-		config = (struct tfrc_receiver_config){
-			.passed_queues = oracle_passed, .arg = run->oracle};
-		oracle_connection(run->oracle, id);
-	}
-	*c = (struct connection){.receiver = tfrc_receiver_new(&config),
-				 .begin = arrival,
-				 .newest = arrival,
-				 .over = TFRC_NEVER,
-				 .transit_low = INT64_MAX,
-				 .last = {.at = arrival}};
+	run->newest = (run->newest + 1) % NEWCOMERS;
+	newcomer_forget(c);
+	while (!config.challenge)
+		random_bytes(&config.challenge, sizeof(config.challenge));
+	*c = (struct connection){
+		.receiver = tfrc_receiver_new(&config, sizeof(config)),
+		.id = id,
+		.begin = arrival,
+		.newest = arrival,
+		.over = TFRC_NEVER,
+		.transit_low = INT64_MAX,
+		.last = {.at = arrival}};
 	if (!c->receiver)
 		fail("out of memory");
+	if (run->oracle) {
+		tfrc_testbed_oracle(c->receiver, oracle_passed, run->oracle);
+		oracle_connection(run->oracle, id);
+	}
 	c->peer_bytes = msg->msg_namelen;
 	memcpy(&c->peer, msg->msg_name, msg->msg_namelen);
+	return c;
+}
+
+static void write_data(struct run *run, const uint8_t *data, size_t bytes)
+{
+	if (run->output && bytes && !run->error[0] &&
+	    fwrite(data, bytes, 1, run->output) != 1)
+		cannot_write(run, "the data");
+}
+
+/* Keep data back; the library has not seen the packet yet. */
+static bool has_room(const struct connection *c, size_t bytes)
+{
+	return c->held_bytes + bytes <= HELD_BYTES;
+}
+
+static void hold_data(struct connection *c, const struct tfrc_data *data)
+{
+	if (!c->held)
+		c->held = malloc(HELD_BYTES);
+	if (!c->held)
+		fail("out of memory");
+	memcpy(c->held + c->held_bytes, data->payload, data->payload_bytes);
+	c->held_bytes += data->payload_bytes;
+}
+
+/* A newcomer has shown that it is there: it is the connection now. */
+static struct connection *
+connection_begin(struct run *run, struct connection *newcomer, tfrc_time now)
+{
+	struct connection *c = &run->connection;
+
+	connection_end(run);
+	*c = *newcomer;
+	*newcomer = (struct connection){0};
+	for (unsigned int i = 0; i < NEWCOMERS; i++)
+		newcomer_forget(&run->newcomers[i]);
+	write_data(run, c->held, c->held_bytes);
+	free(c->held);
+	c->held = NULL;
 	run->next_output = run->options->quiet || !run->options->interval
 				   ? TFRC_NEVER
 				   : now + run->options->interval;
+	return c;
 }
 
 static bool may_begin(const struct run *run, tfrc_time now)
@@ -430,9 +504,8 @@ static bool may_begin(const struct run *run, tfrc_time now)
 	return c->over != TFRC_NEVER || now - c->newest > SILENT_NS;
 }
 
-static void send_feedback(struct run *run, tfrc_time now)
+static void send_feedback(struct run *run, struct connection *c, tfrc_time now)
 {
-	struct connection *c = &run->connection;
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES];
 	size_t bytes;
 
@@ -454,7 +527,7 @@ static void answer_due(struct run *run)
 	tfrc_time now = run->now.monotonic;
 
 	if (receiver && tfrc_receiver_next_timer(receiver) <= now)
-		send_feedback(run, now);
+		send_feedback(run, &run->connection, now);
 }
 
 /* RFC 3550, 6.4.1; the delay is counted from the smallest, as clocks have an
@@ -506,41 +579,97 @@ static bool is_welcome(const struct run *run, const struct msghdr *msg)
 	return !run->peers;
 }
 
+static bool is_of(const struct connection *c, uint64_t id,
+		  const struct msghdr *msg)
+{
+	return c->receiver && c->id == id && is_peer(c, msg);
+}
+
+/* One host and port may have had a connection before. */
+static struct connection *find_connection(struct run *run, uint64_t id,
+					  const struct msghdr *msg)
+{
+	if (is_of(&run->connection, id, msg))
+		return &run->connection;
+	for (unsigned int i = 0; i < NEWCOMERS; i++)
+		if (is_of(&run->newcomers[i], id, msg))
+			return &run->newcomers[i];
+	return NULL;
+}
+
+/* A sender whose receiver is gone should not wait for it. */
+static void reject(const struct run *run, const uint8_t *packet, size_t bytes,
+		   const struct msghdr *msg)
+{
+	uint8_t answer[TFRC_FEEDBACK_MAX_BYTES];
+	size_t length = tfrc_reject(packet, bytes, answer);
+
+	(void)sendto(run->fd, answer, length, 0, msg->msg_name,
+		     msg->msg_namelen);
+}
+
+/* A packet of no connection so far; NULL: it begins none. */
+static struct connection *welcome(struct run *run, tfrc_time now,
+				  tfrc_time arrival, uint64_t id,
+				  const uint8_t *packet, size_t bytes,
+				  const struct msghdr *msg)
+{
+	if (!is_welcome(run, msg) || !may_begin(run, now)) {
+		run->strangers++;
+		return NULL;
+	}
+	if (tfrc_is_answered(packet, bytes)) {
+		reject(run, packet, bytes, msg);
+		return NULL;
+	}
+	return newcomer_begin(run, arrival, id, msg);
+}
+
+static void note_data(struct run *run, struct connection *c, tfrc_time now,
+		      const struct tfrc_data *data)
+{
+	if (c != &run->connection && data->confirmed)
+		c = connection_begin(run, c, now);
+	if (c != &run->connection) {
+		hold_data(c, data);
+		return;
+	}
+	write_data(run, data->payload, data->payload_bytes);
+	if (data->fin && c->over == TFRC_NEVER) {
+		connection_report(run);
+		c->over = now;
+	}
+}
+
 static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival,
 			const uint8_t *packet, size_t bytes,
 			const struct msghdr *msg)
 {
-	struct connection *c = &run->connection;
+	struct connection *c;
 	struct tfrc_data data;
-	int due = TFRC_E_STRANGER;
+	uint64_t id;
+	int due;
 
-	if (c->receiver && is_peer(c, msg))
-		due = tfrc_receiver_data(c->receiver, now, arrival, packet,
-					 bytes, &data);
-	if (due == TFRC_E_STRANGER) {
-		uint64_t id;
-
-		if (tfrc_connection_of(packet, bytes, &id) ||
-		    !is_welcome(run, msg) || !may_begin(run, now)) {
-			run->strangers++;
-			return;
-		}
-		connection_begin(run, now, arrival, id, msg);
-		due = tfrc_receiver_data(c->receiver, now, arrival, packet,
-					 bytes, &data);
+	if (tfrc_connection_of(packet, bytes, &id)) {
+		run->strangers++;
+		return;
 	}
+	c = find_connection(run, id, msg);
+	if (!c)
+		c = welcome(run, now, arrival, id, packet, bytes, msg);
+	if (!c || (c != &run->connection && !has_room(c, bytes)))
+		return;
+	due = tfrc_receiver_data(c->receiver, now, arrival, packet, bytes,
+				 &data);
 	if (due < 0)
 		return;
 	if (arrival > c->newest)
 		c->newest = arrival;
 	note_transit(c, data.transit_ns);
-	if (run->output && data.payload_bytes && !run->error[0] &&
-	    fwrite(data.payload, data.payload_bytes, 1, run->output) != 1)
-		cannot_write(run, "the data");
-	if (data.fin && c->over == TFRC_NEVER) {
-		connection_report(run);
-		c->over = now;
-	}
+	if (due == TFRC_FEEDBACK_DUE && c != &run->connection &&
+	    !data.confirmed)
+		send_feedback(run, c, now);
+	note_data(run, c, now, &data);
 }
 
 /* What the kernel says of a buffer: when it came, and of what size the packets
@@ -717,6 +846,8 @@ int main(int argc, char **argv)
 	announce(options.ready_fd);
 	serve(&run);
 	connection_end(&run);
+	for (unsigned int i = 0; i < NEWCOMERS; i++)
+		newcomer_forget(&run.newcomers[i]);
 	if (run.output && !close_output(run.output))
 		cannot_write(&run, "the data");
 	if (run.json && !close_output(run.json))

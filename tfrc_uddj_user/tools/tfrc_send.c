@@ -10,6 +10,7 @@
 #include "common.h"
 #include "outlet.h"
 #include "source.h"
+#include "tfrc_testbed.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,6 +33,7 @@
 #define LEAD_PACKETS 64
 #define FIN_TRIES    8
 #define FIN_WAIT_NS  (NS_PER_S / 2)
+#define GREETING_NS  (NS_PER_S / 5)
 #define TIMEOUT_NS   (30 * NS_PER_S)
 #define REFUSED_NS   NS_PER_S /* a receiver that has answered may be restarting */
 /* Answers are taken in portions, so that a flood of them holds up nothing else.
@@ -98,6 +100,7 @@ struct run {
 	bool ending; /* no more data: the end is told */
 	unsigned int fin_tries;
 	tfrc_time fin_at;
+	tfrc_time greeting_at; /* TFRC_NEVER: there is none to be sent */
 	uint8_t (*packets)[TFRC_PACKET_MAX_BYTES];
 	char error[256];
 };
@@ -298,10 +301,10 @@ static void take_option(struct options *o, int code)
 		o->config.max_rate = option_rate("--max-rate", optarg) / 8;
 		break;
 	case OPT_DAMPING:
-		o->config.damping = true;
+		o->config.options |= TFRC_DAMPING;
 		break;
 	case OPT_SMALL:
-		o->config.small_packets = true;
+		o->config.options |= TFRC_SMALL_PACKETS;
 		break;
 	case OPT_DURATION:
 		o->duration = option_seconds("--duration", optarg);
@@ -454,7 +457,7 @@ static void watch_answers(struct run *run, tfrc_time now)
 	struct answers *a = &run->answers;
 	struct tfrc_sender_info info;
 
-	tfrc_sender_get_info(run->sender, &info);
+	tfrc_sender_get_info(run->sender, &info, sizeof(info));
 	if (info.feedbacks != a->feedbacks)
 		*a = (struct answers){.feedbacks = info.feedbacks,
 				      .packets = info.packets_sent,
@@ -465,7 +468,10 @@ static void watch_answers(struct run *run, tfrc_time now)
 	if (info.packets_sent > a->packets && a->silent_from == TFRC_NEVER)
 		a->silent_from = now;
 	run->outlet.refused = false;
-	if (!a->feedbacks && a->refused_from != TFRC_NEVER)
+	if (info.rejected)
+		give_up(run, "the receiver does not know this stream: was it "
+			     "restarted?");
+	else if (!a->feedbacks && a->refused_from != TFRC_NEVER)
 		give_up(run, "nobody listens there: Connection refused");
 	else if (a->refused_from != TFRC_NEVER &&
 		 now - a->refused_from >= REFUSED_NS)
@@ -619,7 +625,7 @@ static void output(struct run *run, tfrc_time now)
 
 	if (now < run->next_output && now < run->next_sample)
 		return;
-	tfrc_sender_get_info(run->sender, &info);
+	tfrc_sender_get_info(run->sender, &info, sizeof(info));
 	for (; run->samples && run->next_sample <= now;
 	     run->next_sample += o->interval)
 		write_sample(run, &info);
@@ -661,7 +667,7 @@ static void write_json(const struct run *run, FILE *out, tfrc_time ended)
 	const struct options *o = run->options;
 	struct tfrc_sender_info info;
 
-	tfrc_sender_get_info(run->sender, &info);
+	tfrc_sender_get_info(run->sender, &info, sizeof(info));
 	fputs("{\"name\":", out);
 	json_text(out, o->name);
 	fprintf(out,
@@ -727,9 +733,9 @@ static bool make_packet(struct run *run, tfrc_time now, uint8_t *room,
 	packet->at = due > now ? due : now;
 	source_take(&run->source, room + TFRC_DATA_HEADER_BYTES, bytes);
 	more = source_ready(&run->source, o->payload_bytes) > 0;
-	if (tfrc_sender_packet(run->sender, packet->at, bytes, more, false,
-			       room))
-		fail("out of memory");
+	if (tfrc_sender_packet(run->sender, packet->at, bytes,
+			       more ? TFRC_MORE : 0, room))
+		fail("the clock says what cannot be");
 	packet->data = (struct iovec){
 		.iov_base = room, .iov_len = TFRC_DATA_HEADER_BYTES + bytes};
 	return true;
@@ -746,7 +752,7 @@ static tfrc_time lead_of(const struct run *run)
 
 	if (!run->outlet.lead_ns)
 		return 0;
-	tfrc_sender_get_info(run->sender, &info);
+	tfrc_sender_get_info(run->sender, &info, sizeof(info));
 	packets_s =
 		LEAD_PACKETS *
 		(double)(run->options->payload_bytes + TFRC_DATA_HEADER_BYTES) /
@@ -755,6 +761,30 @@ static tfrc_time lead_of(const struct run *run)
 		return earlier((tfrc_time)(packets_s * NS_PER_S),
 			       info.rtt_ns / 4);
 	return earlier(run->outlet.lead_ns, info.rtt_ns / 4);
+}
+
+/*
+ * A receiver wants to hear once more from who began, before it writes what
+ * came. Where there is nothing to send for long, that is a packet without data.
+ */
+static void send_greeting(struct run *run, tfrc_time now)
+{
+	uint8_t room[TFRC_DATA_HEADER_BYTES];
+	struct outlet_packet packet = {.data = {room, sizeof(room)}};
+	struct tfrc_sender_info info;
+
+	tfrc_sender_get_info(run->sender, &info, sizeof(info));
+	if (!info.challenged)
+		run->greeting_at = TFRC_NEVER;
+	else if (run->greeting_at == TFRC_NEVER)
+		run->greeting_at = now;
+	if (now < run->greeting_at)
+		return;
+	run->greeting_at = now + GREETING_NS;
+	packet.at = now + run->lead;
+	if (tfrc_sender_packet(run->sender, packet.at, 0, 0, room))
+		fail("the clock says what cannot be");
+	outlet_send(&run->outlet, &packet, 1);
 }
 
 static void send_due(struct run *run, tfrc_time now)
@@ -767,6 +797,8 @@ static void send_due(struct run *run, tfrc_time now)
 	       make_packet(run, now, run->packets[count], &batch[count]))
 		count++;
 	outlet_send(&run->outlet, batch, count);
+	if (!source_ready(&run->source, run->options->payload_bytes))
+		send_greeting(run, now);
 }
 
 /* The end is a packet without data, told until the receiver says that it knows.
@@ -779,11 +811,11 @@ static void send_fin(struct run *run, tfrc_time now)
 
 	if (now < run->fin_at)
 		return;
-	tfrc_sender_get_info(run->sender, &info);
+	tfrc_sender_get_info(run->sender, &info, sizeof(info));
 	/* not before data that was handed over ahead of time */
 	packet.at = now + run->lead;
-	if (tfrc_sender_packet(run->sender, packet.at, 0, false, true, room))
-		fail("out of memory");
+	if (tfrc_sender_packet(run->sender, packet.at, 0, TFRC_FIN, room))
+		fail("the clock says what cannot be");
 	outlet_send(&run->outlet, &packet, 1);
 	run->fin_tries++;
 	run->fin_at = now + (info.rtt_ns ? 4 * info.rtt_ns : FIN_WAIT_NS);
@@ -829,6 +861,7 @@ static tfrc_time wake_at(const struct run *run, tfrc_time now)
 	tfrc_time due = tfrc_sender_next_send(run->sender);
 
 	at = earlier(at, earlier(run->next_output, run->next_sample));
+	at = earlier(at, run->greeting_at);
 	if (run->answers.silent_from != TFRC_NEVER)
 		at = earlier(at,
 			     run->answers.silent_from + run->options->timeout);
@@ -875,7 +908,7 @@ static bool is_over(struct run *run, tfrc_time now)
 		return true;
 	if (!run->ending)
 		return false;
-	tfrc_sender_get_info(run->sender, &info);
+	tfrc_sender_get_info(run->sender, &info, sizeof(info));
 	return info.fin_acked ||
 	       (run->fin_tries >= FIN_TRIES && now >= run->fin_at);
 }
@@ -926,7 +959,7 @@ static void finish(struct run *run)
 
 	if (ended < run->start) /* a signal came before it */
 		ended = run->start;
-	tfrc_sender_get_info(run->sender, &info);
+	tfrc_sender_get_info(run->sender, &info, sizeof(info));
 	if (!info.fin_acked)
 		note_error(run, "%s",
 			   info.feedbacks
@@ -957,6 +990,7 @@ int main(int argc, char **argv)
 				  .interval = NS_PER_S,
 				  .timeout = TIMEOUT_NS};
 	struct run run = {.options = &options,
+			  .greeting_at = TFRC_NEVER,
 			  .answers = {.silent_from = TFRC_NEVER,
 				      .refused_from = TFRC_NEVER}};
 
@@ -979,7 +1013,8 @@ int main(int argc, char **argv)
 		sleep_until(options.start_at);
 	run.start = options.start_at ? options.start_at : clock_now();
 	run.end = options.duration ? run.start + options.duration : TFRC_NEVER;
-	run.sender = tfrc_sender_new(&options.config, run.start);
+	run.sender = tfrc_sender_new(&options.config, sizeof(options.config),
+				     run.start);
 	if (!run.sender || !run.packets || source_open(&run.source, run.start))
 		fail("out of memory");
 	start_output(&run);
