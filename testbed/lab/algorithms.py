@@ -96,6 +96,14 @@ ALGORITHMS = Algorithms(
             True,
             transport="tfrc",
         ),
+        Algorithm(
+            "classify",
+            True,
+            None,
+            "UDDJ as its paper has it: TFRC's rate control, and losses told apart",
+            True,
+            transport="tfrc",
+        ),
         Algorithm("tfrc", True, None, "TFRC, RFC 5348", transport="tfrc"),
         Algorithm(
             "wireless",

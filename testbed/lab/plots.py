@@ -147,6 +147,7 @@ OURS = {
     "veno_jitter": ("#c2187a", "D"),
     "wccp": ("#e0a000", "v"),
     "uddj": ("#7a3fb0", "P"),
+    "classify": ("#3f51b5", "p"),
     "tfrc": ("#00838f", "X"),
     "wireless": ("#8a6d1a", "*"),
 }

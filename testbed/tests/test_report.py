@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from lab import claims, plots, publish, ratios, report, timelines
+from lab import claims, plots, publish, rates, ratios, report, timelines
 from lab.points import bound_mbps, resolve
 from lab.scenario import CLASSIFIED, Scenario, parse
 from lab.verdicts import scores
@@ -537,6 +537,22 @@ def test_losses_are_counted_by_cause(tmp_path):
     for cause, hop in (("random", "wireless"), ("congestion", "bottleneck")):
         last = hops.filter(hops["hop"] == hop)["drops"].max()
         assert sum(count for _, count in found[cause]) == last > 0
+
+
+def test_rates_are_drawn_beside_their_losses(tmp_path):
+    scenario = make_scenario()
+    results = [
+        make_result(scenario, {}, name, seed) for seed in (1, 2) for name in ("tfrc", "reno")
+    ]
+    write_samples(tmp_path, results[0])
+    write_samples(tmp_path, results[1])
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(r) + "\n" for r in results))
+    points = rates.points_of(tmp_path)
+    assert [(result["algorithm"], result["seed"]) for result, *_ in points] == [
+        ("tfrc", 1), ("reno", 1)]  # fmt: skip
+    svg = rates.figure(points)
+    assert svg == rates.figure(points)
+    assert all(word in svg for word in ("tfrc", "reno", "goodput (Mb/s)", "lost"))
 
 
 def flow_of(name: str, start_s: float, stop_s: float, bytes_whole: float, **more) -> dict:

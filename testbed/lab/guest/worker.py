@@ -45,6 +45,7 @@ SINK_PORT = 5001
 SOURCE_PORT = 20000
 UDP_SOURCE_PORT = 30000
 TFRC_PORT = 5100  # each flow has a receiver, and so a port, of its own
+TFRC_ALGORITHMS = {"classify": ("uddj", "--law", "classify")}  # of tfrc-send, where not so named
 # A multiple of 4096 jiffies at 250 Hz: timers up to 262 s are rounded by the kernel's wheel
 # to multiples of at most 4096 jiffies, and so in the same way for every point.
 START_GRID_S = 65.536
@@ -459,7 +460,8 @@ class Lab:
 
     def start_tfrc(self, index: int, flow: dict, start_s: float, sample_ms: int, out: Path):
         command = [
-            str(BIN / "tfrc-send"), "--endless", "--quiet", "--algorithm", flow["algorithm"],
+            str(BIN / "tfrc-send"), "--endless", "--quiet",
+            "--algorithm", *TFRC_ALGORITHMS.get(flow["algorithm"], (flow["algorithm"],)),
             "--name", flow["name"], "--source-port", str(SOURCE_PORT + index),
             "--start-at-s", f"{start_s + flow['start_s']:.9f}",
             "--duration", f"{flow['duration_s']:.9f}",
