@@ -207,6 +207,21 @@ class SendTest(SinkTestCase):
         self.assertIsNone(flow["completion_time_s"])
         self.assertIsNone(flow["error"])
 
+    def test_requests_are_answered_one_by_one(self) -> None:
+        """Also requests that fall apart in many segments; the end may come before an answer."""
+        for size_bytes in (1, 300_001):
+            sink = self.start_sink("--reply-after", size_bytes)
+            flow = self.send(sink, "--bytes", size_bytes, "--repeats", 4, "--pause-s", "0.01")
+            self.assertEqual((len(flow["answers_s"]), flow["unanswered_s"]), (4, None))
+            self.assertIs(flow["completed"], True)
+            self.assertEqual(flow["bytes_acked"], 4 * size_bytes)
+            self.assertEqual(sink.next_line()["bytes_received"], 4 * size_bytes)
+            self.assertGreater(flow["completion_time_s"], sum(flow["answers_s"]) + 0.04)
+        mute = self.start_sink()
+        flow = self.send(mute, "--bytes", 9, "--repeats", 2, "--duration-s", "0.2")
+        self.assertEqual((flow["answers_s"], flow["completed"]), ([], False))
+        self.assertGreater(flow["unanswered_s"], 0.1)
+
     def test_end_time_interrupts_a_blocked_write(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             done = run(
