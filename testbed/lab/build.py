@@ -74,7 +74,8 @@ def _sources(folder: Path, *patterns: str) -> list[Path]:
 
 
 @contextmanager
-def _locked(path: Path):
+def locked(path: Path):
+    """Within the block, no other process is in one with the same PATH."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -192,7 +193,7 @@ class Build:
         """Lay labmedium out for the guest, building what is missing; return its name."""
         setup("medium")
         folder = medium_folder()
-        with _locked(BUILD / "medium.lock"):
+        with locked(BUILD / "medium.lock"):
             command = ["make", "-C", str(MEDIUM_SOURCES), f"OUT={folder}"]
             run_cmd(command, "building the wireless medium")
             staged = self.stage / "bin" / "labmedium"
@@ -202,7 +203,7 @@ class Build:
 
     def make_stage(self) -> None:
         """Build what is missing and lay it out as the guest expects it."""
-        with _locked(BUILD / "stage.lock"):
+        with locked(BUILD / "stage.lock"):
             if (self.stage / "complete").exists():
                 return
             shutil.rmtree(self.stage, ignore_errors=True)

@@ -33,10 +33,8 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
     the scenario asks for the truth, verdicts.csv is left in RAW, and ratios.csv where it asks for
     the jitter ratio.
     """
-    # where there is no row, none tells the type
-    types = {"time_s": pl.Float64}
-    samples = pl.read_csv(raw / "flows.csv", infer_schema_length=None, schema_overrides=types)
-    hops = pl.read_csv(raw / "hops.csv", infer_schema_length=None, schema_overrides=types)
+    samples = read_samples(raw / "flows.csv", bytes_acked=pl.Int64)
+    hops = read_samples(raw / "hops.csv")
     ends = [json.loads(path.read_text()) for path in flow_files(raw)]
     flows = [
         _flow(point, spec, end, samples.filter(pl.col("flow") == spec["name"]))
@@ -88,6 +86,13 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
     return rounded(result)
 
 
+def read_samples(path: Path, **types: type[pl.DataType]) -> pl.DataFrame:
+    """Return the time series at PATH. TYPES: of columns; where there is no row, none tells them (of
+    flows that are over before the first sample, say)."""
+    types = {"time_s": pl.Float64} | types
+    return pl.read_csv(path, infer_schema_length=None, schema_overrides=types)
+
+
 def _timeouts(ends: list[dict]) -> int | None:
     """Return how many there were; null where the kernel does not count them (before 6.7)."""
     counts = [end["timeouts"] for end in ends]
@@ -105,8 +110,7 @@ def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[st
     stop_s = min(stop_s, spec["start_s"] + spec["duration_s"])
     before = samples.filter(pl.col("time_s") <= point.warmup_s)["bytes_acked"]
     active_s = stop_s - max(point.warmup_s, spec["start_s"])
-    # the probe counts the SYN, the end does not: of a starved flow nothing is left, not -1
-    steady = max(end["bytes_acked"] - (before[-1] if len(before) else 0), 0) if active_s > 0 else 0
+    steady = end["bytes_acked"] - (before[-1] if len(before) else 0) if active_s > 0 else 0
     return {
         "name": spec["name"],
         "kind": spec["kind"],
@@ -330,8 +334,6 @@ def _timeouts_per_flow(flows: list[dict]) -> float | None:
 def _standing_queue(point: Point, hops: pl.DataFrame) -> dict[str, float | None]:
     """Quantiles over time of the standing queue: the smallest backlog of all forward queues in
     each STANDING_S after the warm-up, as sampled; also for each flow that takes the whole way."""
-    if not len(hops):  # a wireless chain's queues are the medium's
-        hops = hops.cast({"backlog_pkts": pl.Float64})
     queues = [h for h in point.spec["topology"]["hops"] if point.spec["links"][h]["queue_pkts"]]
     steady = (pl.col("time_s") > point.warmup_s) & pl.col("hop").is_in(queues)
     backlog = hops.filter(steady).group_by("time_s").agg(pl.col("backlog_pkts").sum())

@@ -21,6 +21,7 @@ SCORES_NOTE = (
     " said. docs/scenarios.md explains it."
 )
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
+SCORECARD = "scorecard"  # a run that has its page already
 METRICS_IF_THERE = ("owd_ms_p95", "power_mbps_per_s", *JITTER_RATIOS, *MEDIUM_FIGURES)
 
 
@@ -124,9 +125,15 @@ def main(
 ) -> None:
     """Write DOCS/SCENARIO.md and its figures, DOCS/SCENARIO*.svg, from the run in RUN."""
     meta = json.loads((run / "meta.json").read_text())
+    docs.mkdir(parents=True, exist_ok=True)
+    if meta["scenario"] == SCORECARD:
+        command = shlex.join(_without_out(shlex.split(meta["command"])))
+        text = (run / f"{SCORECARD}.md").read_text().replace(meta["command"], command)
+        (docs / f"{SCORECARD}.md").write_text(text)
+        print(docs / f"{SCORECARD}.md")
+        return
     scenario = parse(meta["scenario"], meta["source"])
     results = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
-    docs.mkdir(parents=True, exist_ok=True)
     figures = {}
     over_time = docs / f"{scenario.id}-{report.GOODPUT_OVER_TIME}.svg"
     over_time.unlink(missing_ok=True)

@@ -94,23 +94,29 @@ def _built(folder: Path, files: list[Path], kbuild: str, kernel: builds.Kernel) 
         digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     key = digest.hexdigest()[:12]
     out = builds.BUILD / "user" / key
-    for file in files:
-        copy = out / file.relative_to(folder)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, copy)
-    if kbuild:
-        (out / "Kbuild").write_text(kbuild)
+    with builds.locked(builds.BUILD / "user.lock"):
+        for file in files:
+            copy = out / file.relative_to(folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copy)
+        if kbuild:
+            (out / "Kbuild").write_text(kbuild)
+        said, built = _kbuild(out, kernel)
+    if not built:
+        raise BuildError(_first_error(said.replace(f"{out}/", "")), said)
+    return [UserModule(module, f"user-{key}-{module.stem}") for module in built]
+
+
+def _kbuild(out: Path, kernel: builds.Kernel) -> tuple[str, list[Path]]:
+    """Build what is in the folder OUT; return what was said, and the modules if all is well."""
     command = ["make", "-C", str(kernel.tree), f"M={out}", "modules"]
     command += [f"ARCH={kernel.arch}"] if kernel.arch else []
     if kernel.sysroot:
         enter = builds.TESTBED / "kernels" / "in-sysroot"
         command = [str(enter), str(kernel.sysroot), str(builds.PROJECT), *command]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    said = done.stdout + done.stderr
-    built = sorted(out.rglob("*.ko"))
-    if done.returncode or not built:
-        raise BuildError(_first_error(said.replace(f"{out}/", "")), said)
-    return [UserModule(module, f"user-{key}-{module.stem}") for module in built]
+    built = [] if done.returncode else sorted(out.rglob("*.ko"))
+    return done.stdout + done.stderr, built
 
 
 def _first_error(said: str) -> str:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from lab.metrics import _completion, _flow, _queue_delay, _shares, _standing_queue
+from lab.metrics import _completion, _queue_delay, _shares, _variation, read_samples
 
 
 def flow(goodput_mbps: float | None, under_test: bool) -> dict:
@@ -53,25 +53,6 @@ def test_completion_times_are_of_limited_flows_under_test():
     assert set(_completion(SimpleNamespace(spec=none), flows[2:3]).values()) == {None}
 
 
-def test_a_starved_flow_has_no_goodput_and_no_less():
-    """The probe counts the SYN as a byte, the flow's end does not."""
-    spec = {"name": "a", "kind": "a", "under_test": True, "reverse": False, "cross": False,
-            "start_s": 0.0, "duration_s": 10.0, "bytes": 0}  # fmt: skip
-    end = {"start_s": 0.0, "end_s": 10.0, "bytes_acked": 0, "algorithm": "reno", "retransmits": 5,
-           "timeouts": 5, "completion_time_s": None, "min_rtt_us": None}  # fmt: skip
-    samples = pl.DataFrame({"time_s": [1.0, 5.0], "bytes_acked": [1, 1]})
-    found = _flow(SimpleNamespace(warmup_s=2.0), spec, end, samples)
-    assert f"{found['goodput_mbps']:.2f}" == "0.00" and found["bytes_steady"] == 0
-
-
-def test_where_no_hop_has_a_queue_none_stands():
-    """A wireless chain: the probe's file has a header and no row, so no column is of numbers."""
-    hops = pl.DataFrame(schema={"time_s": pl.Float64, "hop": pl.String, "backlog_pkts": pl.String})
-    spec = {"topology": {"hops": ["hop1"]}, "links": {"hop1": {"queue_pkts": 0}}, "flows": []}
-    found = _standing_queue(SimpleNamespace(warmup_s=2.0, spec=spec), hops)
-    assert set(found.values()) == {None}
-
-
 def test_queue_delay_follows_the_rate():
     """A backlog of 12500 bytes is 100 ms at 1 Mb/s and 10 ms at 10 Mb/s."""
     hops = pl.DataFrame(
@@ -85,3 +66,12 @@ def test_queue_delay_follows_the_rate():
     }
     point = SimpleNamespace(spec=spec, warmup_s=0.0)
     assert _queue_delay(point, hops) == {"queue_delay_ms_p50": 10.0, "queue_delay_ms_p95": 100.0}
+
+
+def test_flows_that_no_sample_saw_have_no_variation(tmp_path):
+    """Over before the first sample: a table without rows, whose columns have their types still."""
+    path = tmp_path / "flows.csv"
+    path.write_text("time_s,flow,bytes_acked\n")
+    flows = [{"name": "tcp", "under_test": True}]
+    point = SimpleNamespace(spec={"sample_ms": 200, "flows": flows})
+    assert _variation(point, read_samples(path, bytes_acked=pl.Int64)) is None

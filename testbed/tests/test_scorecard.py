@@ -2,6 +2,7 @@
 """The scorecard: its rows are good scenarios, verdicts follow from their bounds, the page says what
 is missing, veno_jitter passes the gate, and a module that never backs off does not."""
 
+import json
 import re
 import shlex
 import tomllib
@@ -10,6 +11,7 @@ from dataclasses import replace
 import pytest
 from conftest import run_command
 
+from lab import publish
 from lab.build import PROJECT
 from lab.errors import BadInput
 from lab.scorecard import judge, page, rows
@@ -69,6 +71,8 @@ def test_rows_are_chosen_by_section_and_by_name():
         ('breaks = "drops too much"', "", "needs words"),
         ('metric = "dropped_pct"', 'metric = "droped_pct"', "did you mean 'dropped_pct'"),
         ('better = "more"', 'better = "moer"', "did you mean 'more'"),
+        ('id = "r"', "", "'id' is missing"),
+        ('metric = "dropped_pct"', "", "'metric' is missing"),
         ('id = "r"', 'id = "r"\nqiuck = {}', "did you mean 'quick'"),
         ("values = [0, 1]", "values = [0, 101]", "at most 100 %"),
         ("links.wireless.loss_pct", "links.wirless.loss_pct", "wireless"),
@@ -154,6 +158,15 @@ def test_what_has_no_result_is_never_counted_as_passed(tmp_path):
     assert "| 5.9 t | cannot be done | within |" in (tmp_path / page.MARKDOWN).read_text()
 
 
+def test_a_page_is_published_without_where_it_was_made(tmp_path):
+    command = "testbed/run scorecard --quick --out /somewhere --resume"
+    (tmp_path / "meta.json").write_text(json.dumps({"scenario": "scorecard", "command": command}))
+    (tmp_path / page.MARKDOWN).write_text(f"# Scorecard\n\n- Command: {command}\n")
+    publish.main(tmp_path, tmp_path / "docs")
+    written = (tmp_path / "docs" / "scorecard.md").read_text()
+    assert written == "# Scorecard\n\n- Command: testbed/run scorecard --quick\n"
+
+
 def test_figures_of_a_result():
     """From counts by hand: 900 packets arrived, 100 were sent again, the queue dropped 50."""
     flow = {
@@ -227,6 +240,31 @@ def test_a_module_that_never_backs_off_is_found_out(gate):
     for (section, words), row in zip(said, chosen, strict=True):
         assert f"- {section}, `{row}`: {words}" in written
         assert f"reckless fails {row}, no known failure" in done.stderr
+
+
+def test_the_others_go_on_where_a_module_stops_the_kernel(gate, tmp_path):
+    """One that panics when its window grows, and one that does not build: the page has the consoles
+    and calls nothing passed; the references' points are as they were."""
+    folder, _ = gate
+    good = (rows.FOLDER / "example" / "tcp_reckless.c").read_text()
+    grows = "	if (rs->acked_sacked <= 0)\n"
+    assert grows in good
+    panics = grows.replace("rs->acked_sacked <= 0", "cwnd > 20")
+    text = good.replace(grows, f'{panics}		panic("out of road");\n{grows}')
+    (tmp_path / "tcp_panics.c").write_text(text.replace('"reckless"', '"panics"'))
+    (tmp_path / "tcp_broken.c").write_text(good.replace("MODULE_LICENSE", "MODULE"))
+    done = run_command(
+        "scorecard", "--quick", "--rows", "shallow-slow", "--out", str(folder), "--resume",
+        "--module", str(tmp_path / "tcp_panics.c"), "--module", str(tmp_path / "tcp_broken.c"),
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "tcp_broken.c: it does not build: " in done.stderr
+    assert "3 of 4 points were already in" in done.stdout
+    text = (folder / page.MARKDOWN).read_text()
+    (line,) = re.findall(r"^\| 5.1.3 .*$", text, re.M)
+    assert line.split(" | ")[1:3] == ["cannot be done", "cannot be done"]
+    html = (folder / page.HTML).read_text()
+    assert "out of road" in html and "the lab kernel stopped" in html
 
 
 def test_the_row_of_the_documentation_is_one_of_the_rows():

@@ -33,6 +33,7 @@ from lab.points import Point
 from lab.scenario import TUNNELS
 
 BATCH_MAX_POINTS = 100
+PAIR_LIMIT_S = 5.0  # a boot may take so much longer for each pair of hosts
 USER_FOLDER = "user"  # in a guest's folder: the modules that a user brought
 SAFE_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -167,6 +168,8 @@ class Backend(ABC):
             _write_schedules(points, out)
             (out / "batch.json").write_text(json.dumps(batch))
             done = 0
+            pairs = len(points[0].spec["topology"]["spans"])
+            boot_limit_s = self.boot_limit_s + PAIR_LIMIT_S * pairs
             with self._guest(guest, cpu) as kernel:
                 up = False
                 progress_s = time.monotonic()
@@ -183,7 +186,7 @@ class Backend(ABC):
                         return done
                     if not up and (out / "up").exists():
                         up, progress_s = True, time.monotonic()
-                    limit_s = self.wall_limit_s(points[done]) if up else self.boot_limit_s
+                    limit_s = self.wall_limit_s(points[done]) if up else boot_limit_s
                     if ended or time.monotonic() - progress_s > limit_s:
                         return done + self._blame(points[done], guest, ended, limit_s, on_outcome)
                     time.sleep(0.02)

@@ -181,11 +181,11 @@ class _Run:
             for row in section.rows:
                 build_key = self.backend.build.key
                 todo += points.expand(row.scenario, algorithms, seeds, build_key)
-        self.impossible = {}
-        for point in todo:
-            topology, links = point.spec["topology"], point.spec["links"]
-            if complaint := self.backend.link_complaint(links, topology["tunnel"]):
-                self.impossible[_key(point)] = complaint
+        self.impossible = {
+            _key(point): complaint
+            for point in todo
+            if (complaint := self.backend.link_complaint(point.spec["links"]))
+        }
         todo = [point for point in todo if _key(point) not in self.impossible]
         self.backend.check(todo)
         store = Store(self.folder)
@@ -230,7 +230,8 @@ class _Run:
         console = Console(width=None if sys.stdout.isatty() else 120)
         if sweep.reused:
             console.print(f"{sweep.reused} of {total} points were already in {self.folder}")
-        console.print(_matrix(card))
+        for algorithms in _fitting(card, console.width):
+            console.print(_matrix(card, algorithms))
         for algorithm in self.judged:
             for verdict in card.failing(algorithm):
                 for sentence in page.sentences(verdict):
@@ -274,17 +275,26 @@ def _key(point: Point) -> tuple:
     return point.scenario_id, point.algorithm, tuple(point.axes.items())
 
 
-def _matrix(card: Card) -> Table:
+def _fitting(card: Card, width: int) -> list[list[str]]:
+    """Cut the columns of the matrix into runs that fit WIDTH characters."""
+    titles = max(len(f"{section.number} {section.title}") for section in card.sections)
+    widest = max(map(len, [*card.algorithms, *judge.VERDICTS]))
+    fit = max(1, (width - titles - 2) // (widest + 3))
+    return [card.algorithms[i : i + fit] for i in range(0, len(card.algorithms), fit)]
+
+
+def _matrix(card: Card, algorithms: list[str]) -> Table:
+    """Return the columns ALGORITHMS of the matrix."""
     colours = {
         judge.FAILS: "bold red", judge.WORSE: "yellow", judge.WITHIN: "", judge.BETTER: "green",
         judge.NONE: "dim",
     }  # fmt: skip
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     table.add_column("section", no_wrap=True)
-    for algorithm in card.algorithms:
+    for algorithm in algorithms:
         table.add_column(algorithm, no_wrap=True)
     for section in card.sections:
-        totals = [card.totals[section.number, algorithm] for algorithm in card.algorithms]
+        totals = [card.totals[section.number, algorithm] for algorithm in algorithms]
         cells = [Text(total, style=colours[total]) for total in totals]
         table.add_row(Text(f"{section.number} {section.title}"), *cells)
     return table

@@ -6,7 +6,6 @@ names), with the figures that are read off its points and the bounds they are he
 bounds are data, written down before anything is measured, and the same for everybody.
 """
 
-import tomllib
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
@@ -93,7 +92,7 @@ def load(choice: Choice, folder: Path = FOLDER) -> list[Section]:
     """Return the sections, in the RFC's order, with those rows that CHOICE wants. One without
     rows has in NOT_MEASURED why."""
     files = [path for path in folder.glob("*.toml") if path.name not in (BASE, KNOWN)]
-    base = _read(folder / BASE)
+    base = scenarios.read(folder / BASE)
     sections = [_section(path, base, choice) for path in files]
     sections.sort(key=lambda section: [int(part) for part in section.number.split(".")])
     known = [section.number for section in sections]
@@ -103,14 +102,13 @@ def load(choice: Choice, folder: Path = FOLDER) -> list[Section]:
         for name in choice.rows:
             if not any(name == s.number or name in [r.id for r in s.rows] for s in sections):
                 raise unknown("row or section" + " of --quick" * choice.quick, name, known)
-    if choice.rows:
         sections = [section for section in sections if section.rows]
     return sections
 
 
 def known_failures(folder: Path = FOLDER) -> dict[str, list[str]]:
     """Return the rows that an algorithm is known to fail, which keep no gate shut."""
-    return _read(folder / KNOWN)
+    return scenarios.read(folder / KNOWN)
 
 
 def _wanted(section: Section, names: Iterable[str]) -> Section:
@@ -119,18 +117,12 @@ def _wanted(section: Section, names: Iterable[str]) -> Section:
     return replace(section, rows=tuple(row for row in section.rows if row.id in names))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not valid TOML: {error}") from None
-
-
 def _section(path: Path, base: dict[str, Any], choice: Choice) -> Section:
-    tree = _read(path)
+    tree = scenarios.read(path)
     for key in tree:
         if key not in ("section", "title", "asks", "not_measured", "rows"):
             raise unknown(f"key in {path.name}:", key, [f.name for f in fields(Section)])
+    _require(path.name, tree, ("section", "title", "asks"))
     number = tree["section"]
     rows = [_row(path.name, number, row, base, choice) for row in tree.get("rows", [])]
     return Section(
@@ -147,11 +139,12 @@ def _row(
     for key in tree:
         if key not in ("id", "title", "from", "scenario", "quick", "figures"):
             raise unknown(f"key in {where}:", key, ("from", "scenario", "quick", "figures"))
+    _require(where, tree, ("id", "title", "figures"))
     if choice.quick and "quick" not in tree:
         return None
     source = deepcopy(base)
     if "from" in tree:
-        source = _read(scenarios.find(tree["from"]))
+        source = scenarios.read(scenarios.find(tree["from"]))
     scenarios.overlay(source, {"title": tree["title"]} | tree.get("scenario", {}))
     if choice.quick:
         scenarios.overlay(source, tree["quick"])
@@ -160,8 +153,9 @@ def _row(
         random |= {"count": choice.paths} if choice.paths else {}
         random |= {"seed": choice.path_seed} if choice.path_seed else {}
     source.pop("claims", None)
+    wanted = not choice.rows or {section, tree["id"]} & {*choice.rows}
     try:
-        for key, text in choice.overrides if not choice.rows or tree["id"] in choice.rows else ():
+        for key, text in choice.overrides if wanted else ():
             scenarios.override(source, key, text)
         scenario = scenarios.parse(tree["id"], source)
     except BadInput as error:
@@ -170,10 +164,17 @@ def _row(
     return Row(tree["id"], tree["title"], section, scenario, figures)
 
 
+def _require(where: str, tree: dict[str, Any], keys: Iterable[str]) -> None:
+    for key in keys:
+        if key not in tree:
+            raise BadInput(f"{where}: '{key}' is missing; docs/scorecard.md shows a row")
+
+
 def _figure(where: str, table: dict[str, Any]) -> Figure:
     for key in table:
         if key not in {f.name for f in fields(Figure)}:
             raise unknown(f"key of a figure in {where}:", key, [f.name for f in fields(Figure)])
+    _require(f"{where}: a figure", table, ("metric",))
     figure = Figure(**table)
     if figure.metric not in FIGURES:
         raise unknown(f"metric in {where}:", figure.metric, FIGURES)
