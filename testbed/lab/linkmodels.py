@@ -158,6 +158,7 @@ class Poisson:
     def make(self, dice: np.random.Generator) -> Trace:
         mean_s = 1500 * 8e-6 / self.mean_mbps
         seconds = np.maximum(dice.exponential(mean_s, round(LENGTH_S / mean_s)), mean_s / 100)
+        seconds *= LENGTH_S / seconds.sum()
         return {"seconds": seconds, "rate": 1500 * 8e-6 / seconds}
 
 
