@@ -138,7 +138,8 @@ static inline u32 wccp_load_interval_ms(const struct wccp_load *load)
 /**
  * struct wccp_others - who fills the channel without listening; all zero is nobody
  * @bytes: payload of packets without WCCP's option in this interval
- * @vain_ms: so long has the channel been too busy while they were part of it
+ * @vain_ms: so long has the channel been too busy while they were part of it; the
+ *	time that it was not counts twice
  * @lasts_ms: and for so long it counts
  *
  * Elastic traffic takes what is yielded to it: the channel does not get less busy,
@@ -245,9 +246,11 @@ static inline bool wccp_others_update(struct wccp_others *others,
 	bool part = bytes && bytes * WCCP_OTHERS_PARTS >= all;
 
 	others->bytes = 0;
-	others->vain_ms = part && share->factor <= 0 ?
-			  wccp_min(others->vain_ms + ms, WCCP_OTHERS_LAST_MS) :
-			  0;
+	if (part && share->factor <= 0)
+		others->vain_ms = wccp_min((u64)others->vain_ms + ms,
+					   WCCP_OTHERS_LAST_MS);
+	else
+		others->vain_ms -= wccp_min(others->vain_ms, 2 * ms);
 	if (others->vain_ms >= WCCP_OTHERS_VAIN_MS ||
 	    (others->lasts_ms && part))
 		others->lasts_ms = WCCP_OTHERS_LAST_MS;

@@ -203,16 +203,17 @@ static bool others_after(struct wccp_others *others, u32 ms, u32 bytes, bool bus
 	return wccp_others_update(others, &share, &load);
 }
 
-/* Yielding has to be in vain for 2 s on end; it is forgotten 5 s after they are gone. */
+/* Yielding has to be in vain for 2 s more than twice what it was not; it is forgotten 5 s after they are gone. */
 static void others_fill_the_channel(void)
 {
 	struct wccp_others others = { 0 };
 	u32 i;
 
 	for (i = 0; i < 1000; i++) {
-		EXPECT(!others_after(&others, 100, 7000, i % 19), "CBR %u", i);
+		EXPECT(!others_after(&others, 100, 7000, i % 3), "CBR %u", i);
 		EXPECT(!others_after(&others, 100, 900, true), "few %u", i);
 	}
+	others_after(&others, 100, 0, true);
 	for (i = 0; i < 19; i++)
 		EXPECT(!others_after(&others, 100, 7000, true), "early %u", i);
 	others_after(&others, 100, 7000, true);

@@ -14,6 +14,7 @@ DATA_OVERHEAD_BYTES = 24 + 8 + 4  # MAC header, LLC/SNAP, frame check sequence
 RTS_BYTES, CTS_BYTES, ACK_BYTES = 20, 14, 14
 RATES_MBPS = (1.0, 2.0)
 RTS_OFF_BYTES = 65535
+MTU_MAX_BYTES = 2304 - 8  # an MSDU without its LLC header
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Medium:
     carrier_sense_m: float = 550.0  # and sensed
     loss_exponent: float = 4.0  # of the path loss
     capture_db: float = 10.0  # signal over interference that decodes a frame
+    eifs_after_sensed: bool = False  # EIFS also after frames whose header could not be decoded
     circle_radius_m: float = 0.0  # the last node moves on a circle around its place
     circle_period_s: float = 0.0
 
@@ -51,7 +53,8 @@ class Medium:
             "--capture-db": self.capture_db,
             "--seed": seed,
         }
-        return [text for key, value in told.items() for text in (key, f"{value:.12g}")]
+        numbers = [text for key, value in told.items() for text in (key, f"{value:.12g}")]
+        return [*numbers, "--eifs", "sensed" if self.eifs_after_sensed else "header"]
 
     def node_options(self, taps: list[tuple[str, str, str]]) -> list[str]:
         """Return what labmedium is told of the nodes of a chain.

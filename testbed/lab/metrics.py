@@ -110,7 +110,8 @@ def _flow(point: Point, spec: dict, end: dict, samples: pl.DataFrame) -> dict[st
     stop_s = min(stop_s, spec["start_s"] + spec["duration_s"])
     before = samples.filter(pl.col("time_s") <= point.warmup_s)["bytes_acked"]
     active_s = stop_s - max(point.warmup_s, spec["start_s"])
-    steady = end["bytes_acked"] - (before[-1] if len(before) else 0) if active_s > 0 else 0
+    # the probe counts the SYN, the end does not: of a starved flow nothing is left, not -1
+    steady = max(end["bytes_acked"] - (before[-1] if len(before) else 0), 0) if active_s > 0 else 0
     return {
         "name": spec["name"],
         "kind": spec["kind"],
@@ -334,6 +335,8 @@ def _timeouts_per_flow(flows: list[dict]) -> float | None:
 def _standing_queue(point: Point, hops: pl.DataFrame) -> dict[str, float | None]:
     """Quantiles over time of the standing queue: the smallest backlog of all forward queues in
     each STANDING_S after the warm-up, as sampled; also for each flow that takes the whole way."""
+    if not len(hops):  # a wireless chain's queues are the medium's
+        hops = hops.cast({"backlog_pkts": pl.Float64})
     queues = [h for h in point.spec["topology"]["hops"] if point.spec["links"][h]["queue_pkts"]]
     steady = (pl.col("time_s") > point.warmup_s) & pl.col("hop").is_in(queues)
     backlog = hops.filter(steady).group_by("time_s").agg(pl.col("backlog_pkts").sum())

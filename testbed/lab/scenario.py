@@ -17,7 +17,7 @@ from lab import linktraces, places
 from lab.algorithms import ALGORITHMS, is_algorithm_name
 from lab.errors import BadInput, unknown
 from lab.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
-from lab.medium import RATES_MBPS, RTS_OFF_BYTES, Medium
+from lab.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
 from lab.places import Drawn, RandomPlaces
 
 SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
@@ -595,6 +595,10 @@ def _wireless(topology: Topology) -> Topology:
         raise BadInput(f"topology.homes: a node of a {WIRELESS} has one")
     if topology.hops:
         raise BadInput(f"topology.hops: those of a {WIRELESS} are hop1, hop2 and so on; give nodes")
+    if topology.mtu_bytes > MTU_MAX_BYTES:
+        raise BadInput(
+            f"topology.mtu_bytes = {topology.mtu_bytes}: 802.11 carries {MTU_MAX_BYTES} at most"
+        )
     if not 2 <= topology.nodes <= MAX_HOPS + 1:
         raise BadInput(f"topology.nodes = {topology.nodes}: a {WIRELESS} has 2 to {MAX_HOPS + 1}")
     return replace(topology, hops=tuple(f"hop{i}" for i in range(1, topology.nodes)))

@@ -18,6 +18,7 @@
 #include <csignal>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,9 +36,9 @@ namespace
 {
 
 constexpr size_t ETHERNET_HEADER_BYTES = 14;
-constexpr size_t FRAME_ROOM_BYTES = 4096;
+constexpr int MTU_MAX = 2304 - 8; // an MSDU without its LLC header (IEEE 802.11-2007 7.1.2)
+constexpr size_t FRAME_ROOM_BYTES = 1 << 16; // more than is taken: what is longer is not cut
 constexpr uint16_t ETHERTYPE_MIN = 0x600; // below: a length
-constexpr uint16_t ETHERTYPE_IPV6 = 0x86dd;
 constexpr uint16_t ETHERTYPE_SURVEY = 0x88b5; // IEEE 802 local experimental EtherType 1
 constexpr uint16_t SURVEY_VERSION = 1;
 constexpr int64_t SECOND_NS = 1'000'000'000;
@@ -73,6 +74,8 @@ private:
 	void wait(int64_t until_ns);
 	void catch_up();
 	void read_tap(size_t node);
+	void watch_node(size_t node, const std::string &path);
+	void node_ended(size_t node);
 	void on_frame(size_t node, const uint8_t *frame, size_t length);
 	void on_received(size_t to, const ns3::Packet &payload, uint16_t ethertype,
 			 ns3::Mac48Address source, ns3::Mac48Address destination);
@@ -92,6 +95,9 @@ private:
 	int64_t late_max_ns = 0; // the most by which a kernel got a frame too late
 	uint64_t wakeups = 0;
 	uint64_t early_frames = 0; // sent before the medium's time began: lost
+	uint64_t long_frames = 0; // longer than 802.11 carries: lost
+	uint64_t refused_frames = 0; // received, but the kernel had no room
+	size_t nodes_gone = 0;
 };
 
 LiveMedium::LiveMedium(const Options &given)
@@ -109,12 +115,15 @@ LiveMedium::LiveMedium(const Options &given)
 		epoll_event event{};
 
 		Medium::address(i).CopyTo(address);
-		taps.emplace_back(options.taps[i].namespace_path, options.taps[i].device, address);
+		taps.emplace_back(options.taps[i].namespace_path, options.taps[i].device, address,
+				  MTU_MAX);
 		event.events = EPOLLIN;
 		event.data.u32 = static_cast<uint32_t>(i);
 		if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, taps[i].descriptor(), &event))
 			fail("epoll_ctl");
 	}
+	for (size_t i = 0; i < taps.size(); i++)
+		watch_node(i, options.taps[i].namespace_path);
 	if (!options.counters_file.empty()) {
 		samples.open(options.counters_file);
 		samples << "time_s,node";
@@ -151,7 +160,7 @@ void LiveMedium::run()
 	prepare_signals(&signals_while_waiting);
 	if (options.ready_fd >= 0 && write(options.ready_fd, "ready\n", 6) != 6)
 		fail("--ready-fd");
-	while (!stop_asked)
+	while (!stop_asked && nodes_gone < taps.size()) // with the last node nobody is left
 		wait(medium.next_delivery_ns(simulator->next_event_ns()));
 	catch_up();
 	samples.flush();
@@ -175,8 +184,12 @@ void LiveMedium::wait(int64_t until_ns)
 		fail("epoll_pwait2");
 	wakeups++;
 	catch_up();
-	for (int i = 0; i < count; i++)
-		read_tap(ready[i].data.u32);
+	for (int i = 0; i < count; i++) {
+		if (ready[i].data.u32 < taps.size())
+			read_tap(ready[i].data.u32);
+		else
+			node_ended(ready[i].data.u32 - taps.size());
+	}
 	if (count > 0) // what was just queued may be on the air at once
 		simulator->run_until(ns3::Simulator::Now().GetNanoSeconds());
 }
@@ -194,8 +207,34 @@ void LiveMedium::read_tap(size_t node)
 	// one, as there is seldom more: the next wait returns at once if there is
 	if (size_t length = taps[node].read(frame, sizeof(frame)))
 		on_frame(node, frame, length);
-	if (taps[node].is_gone())
-		epoll_ctl(poll_fd, EPOLL_CTL_DEL, taps[node].descriptor(), nullptr);
+	if (taps[node].is_gone() &&
+	    !epoll_ctl(poll_fd, EPOLL_CTL_DEL, taps[node].descriptor(), nullptr))
+		nodes_gone++;
+}
+
+/* An open TAP device keeps its namespace alive: whose it was, if PATH is /proc/PID/ns/net, is a
+ * process that ends. */
+void LiveMedium::watch_node(size_t node, const std::string &path)
+{
+	epoll_event event{};
+	int pid = 0, used = 0;
+
+	if (std::sscanf(path.c_str(), "/proc/%d/ns/net%n", &pid, &used) != 1 ||
+	    static_cast<size_t>(used) != path.size())
+		return;
+	int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+	event.events = EPOLLIN | EPOLLONESHOT;
+	event.data.u32 = static_cast<uint32_t>(taps.size() + node);
+	if (process < 0 || epoll_ctl(poll_fd, EPOLL_CTL_ADD, process, &event))
+		fail("cannot watch the process of a namespace");
+}
+
+void LiveMedium::node_ended(size_t node)
+{
+	if (taps[node].is_gone() ||
+	    epoll_ctl(poll_fd, EPOLL_CTL_DEL, taps[node].descriptor(), nullptr))
+		return;
+	nodes_gone++;
 }
 
 void LiveMedium::on_frame(size_t node, const uint8_t *frame, size_t length)
@@ -213,9 +252,12 @@ void LiveMedium::on_frame(size_t node, const uint8_t *frame, size_t length)
 		early_frames++;
 		return;
 	}
-	// neighbour discovery that nobody asked for is no load
-	if (ethertype < ETHERTYPE_MIN || ethertype == ETHERTYPE_IPV6)
+	if (ethertype < ETHERTYPE_MIN)
 		return;
+	if (length > ETHERNET_HEADER_BYTES + MTU_MAX) {
+		long_frames++;
+		return;
+	}
 	destination.CopyFrom(frame);
 	medium.send(node,
 		    ns3::Create<ns3::Packet>(frame + ETHERNET_HEADER_BYTES,
@@ -233,7 +275,7 @@ void LiveMedium::on_received(size_t to, const ns3::Packet &payload, uint16_t eth
 	put(frame + 12, ethertype, 2);
 	uint32_t length = payload.CopyData(frame + ETHERNET_HEADER_BYTES,
 					   sizeof(frame) - ETHERNET_HEADER_BYTES);
-	taps[to].write(frame, ETHERNET_HEADER_BYTES + length);
+	refused_frames += !taps[to].write(frame, ETHERNET_HEADER_BYTES + length);
 	late_max_ns = std::max(late_max_ns, now_ns - ns3::Simulator::Now().GetNanoSeconds());
 }
 
@@ -283,7 +325,9 @@ void LiveMedium::write_summary()
 		return;
 	std::ofstream file(options.summary_file);
 	file << "{\"events\": " << simulator->GetEventCount() << ", \"wakeups\": " << wakeups
-	     << ", \"late_max_us\": " << late_max_ns / 1e3 << ", \"early_frames\": " << early_frames << "}\n";
+	     << ", \"late_max_us\": " << late_max_ns / 1e3 << ", \"early_frames\": " << early_frames
+	     << ", \"long_frames\": " << long_frames << ", \"refused_frames\": " << refused_frames
+	     << "}\n";
 	file.close();
 	if (!file)
 		fail("cannot write the summary");

@@ -2,6 +2,7 @@
 #include "medium.h"
 
 #include <ns3/boolean.h>
+#include <ns3/channel-access-manager.h>
 #include <ns3/config.h>
 #include <ns3/double.h>
 #include <ns3/node-container.h>
@@ -167,6 +168,20 @@ void set_defaults(const MediumConfig &c)
 	Config::SetDefault("ns3::WifiMacQueue::MaxDelay", TimeValue(Days(365))); // never too old
 }
 
+/* What ns-3 does at the end of a frame with errors, also where there was only energy. */
+void wait_eifs_after_sensed(Ptr<WifiNetDevice> device)
+{
+	auto phy = DynamicCast<ThresholdWifiPhy>(device->GetPhy());
+	auto access = device->GetMac()->GetChannelAccessManager();
+
+	phy->dsss()->on_unread([phy = GetPointer(phy), access]() {
+		if (phy->IsStateRx() || phy->IsStateTx())
+			return;
+		access->NotifyRxStartNow(Time(0));
+		access->NotifyRxEndErrorNow();
+	});
+}
+
 } // namespace
 
 Medium::Medium(const MediumConfig &c, Receiver r) : receiver(std::move(r)), queue_pkts(c.queue_pkts)
@@ -208,6 +223,8 @@ Medium::Medium(const MediumConfig &c, Receiver r) : receiver(std::move(r)), queu
 		devices.push_back(device);
 		node_counters.push_back(std::make_unique<NodeCounters>());
 		node_counters[i]->watch(device->GetMac(), c.stations[i].ipv4);
+		if (c.eifs_after_sensed)
+			wait_eifs_after_sensed(device);
 		std::function<void(WifiConstPsduMap, WifiTxVector, double)> sent =
 			[this, i](WifiConstPsduMap psdus, WifiTxVector vector, double) {
 				on_transmit(i, psdus, vector);

@@ -37,6 +37,8 @@ const char usage[] =
 	"  --carrier-sense-m M       and sensed (550)\n"
 	"  --loss-exponent X         of the path loss (4)\n"
 	"  --capture-db DB           signal over interference to decode (10)\n"
+	"  --eifs header|sensed      EIFS after frames with errors whose header was decoded,\n"
+	"                            or after all that were sensed and not decoded (header)\n"
 	"  --seed N                  of backoffs (1)\n"
 	"  --start-at-s T            when the medium's time is 0, by CLOCK_MONOTONIC (now);\n"
 	"                            frames before that are lost\n"
@@ -68,6 +70,13 @@ uint32_t count(const std::string &text, const std::string &what)
 	if (value < 0 || value > 4294967295.0 || value != std::floor(value))
 		throw std::invalid_argument(what + ": " + text + " is no count");
 	return static_cast<uint32_t>(value);
+}
+
+bool eifs_after_sensed(const std::string &text)
+{
+	if (text != "header" && text != "sensed")
+		throw std::invalid_argument("--eifs: header or sensed, not " + text);
+	return text == "sensed";
 }
 
 std::vector<std::string> split(const std::string &text)
@@ -119,7 +128,7 @@ void add_circle(Options &options, const std::string &text)
 
 enum Key {
 	NODE = 1, CIRCLE, RATE, CONTROL_RATE, RTS_THRESHOLD, SHORT_RETRY, RTS_RETRY, LONG_RETRY,
-	QUEUE, RANGE, CARRIER_SENSE, EXPONENT, CAPTURE, SEED, START, DURATION, SAMPLE, COUNTERS_FILE,
+	QUEUE, RANGE, CARRIER_SENSE, EXPONENT, CAPTURE, EIFS, SEED, START, DURATION, SAMPLE, COUNTERS_FILE,
 	SUMMARY, READY_FD, HELP,
 };
 
@@ -137,6 +146,7 @@ const option long_options[] = {
 	{ "carrier-sense-m", required_argument, nullptr, CARRIER_SENSE },
 	{ "loss-exponent", required_argument, nullptr, EXPONENT },
 	{ "capture-db", required_argument, nullptr, CAPTURE },
+	{ "eifs", required_argument, nullptr, EIFS },
 	{ "seed", required_argument, nullptr, SEED },
 	{ "start-at-s", required_argument, nullptr, START },
 	{ "duration-s", required_argument, nullptr, DURATION },
@@ -166,6 +176,7 @@ void set(Options &options, int key, const std::string &name, const std::string &
 	case CARRIER_SENSE: medium.carrier_sense_m = number(text, name); break;
 	case EXPONENT: medium.loss_exponent = number(text, name); break;
 	case CAPTURE: medium.capture_db = number(text, name); break;
+	case EIFS: medium.eifs_after_sensed = eifs_after_sensed(text); break;
 	case SEED: medium.seed = count(text, name); break;
 	case START: options.start_ns = std::llround(number(text, name) * 1e9); break;
 	case DURATION: options.duration_s = number(text, name); break;

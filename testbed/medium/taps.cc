@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -48,7 +49,7 @@ private:
 } // namespace
 
 TapDevice::TapDevice(const std::string &namespace_path, const std::string &device,
-		     const uint8_t address[6])
+		     const uint8_t address[6], int mtu_max)
 {
 	InNamespace there(namespace_path);
 	ifreq request{};
@@ -64,6 +65,15 @@ TapDevice::TapDevice(const std::string &namespace_path, const std::string &devic
 	request.ifr_flags = IFF_TAP | IFF_NO_PI;
 	if (ioctl(fd, TUNSETIFF, &request))
 		fail("cannot attach to the TAP device " + device);
+	int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	ifreq mtu = request;
+	if (any < 0 || ioctl(any, SIOCGIFMTU, &mtu))
+		fail("no MTU of " + device);
+	close(any);
+	if (mtu.ifr_mtu > mtu_max)
+		throw std::runtime_error(device + " in " + namespace_path + " has an MTU of " +
+					 std::to_string(mtu.ifr_mtu) + ": 802.11 carries " +
+					 std::to_string(mtu_max) + " bytes at most");
 	if (ioctl(fd, SIOCGIFHWADDR, &request))
 		fail("no address of " + device);
 	if (std::memcmp(request.ifr_hwaddr.sa_data, address, 6))
@@ -93,9 +103,14 @@ size_t TapDevice::read(uint8_t *buffer, size_t room)
 	return length > 0 ? static_cast<size_t>(length) : 0;
 }
 
-void TapDevice::write(const uint8_t *frame, size_t length)
+bool TapDevice::write(const uint8_t *frame, size_t length)
 {
+	if (::write(fd, frame, length) >= 0)
+		return true;
+	if (errno == EAGAIN || errno == ENOBUFS)
+		return false;
 	// a device that is down or deleted takes nothing, as a node that is off would
-	if (::write(fd, frame, length) < 0 && errno != EIO && errno != EBADFD && errno != EAGAIN)
+	if (errno != EIO && errno != EBADFD)
 		fail("cannot write to a TAP device");
+	return true;
 }

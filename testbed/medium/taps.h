@@ -11,9 +11,10 @@
 class TapDevice
 {
 public:
-	/** Attach to DEVICE of the network namespace at NAMESPACE_PATH, which must have ADDRESS. */
+	/** Attach to DEVICE of the network namespace at NAMESPACE_PATH, which must have ADDRESS and an
+	 * MTU of MTU_MAX at most. */
 	TapDevice(const std::string &namespace_path, const std::string &device,
-		  const uint8_t address[6]);
+		  const uint8_t address[6], int mtu_max);
 	TapDevice(TapDevice &&other) noexcept;
 	TapDevice(const TapDevice &) = delete;
 	~TapDevice();
@@ -31,8 +32,8 @@ public:
 		return gone;
 	}
 
-	/** Hand a frame to the kernel. */
-	void write(const uint8_t *frame, size_t length);
+	/** Hand a frame to the kernel; return false if it had no room. */
+	bool write(const uint8_t *frame, size_t length);
 
 private:
 	int fd;

@@ -28,6 +28,11 @@ void ThresholdDsssPhy::on_decoded(OnDecoded callback)
 	decoded_callback = std::move(callback);
 }
 
+void ThresholdDsssPhy::on_unread(std::function<void()> callback)
+{
+	unread_callback = std::move(callback);
+}
+
 uint64_t ThresholdDsssPhy::lost()
 {
 	forget_ended();
@@ -100,8 +105,11 @@ PhyEntity::PhyFieldRxStatus ThresholdDsssPhy::DoEndReceiveField(WifiPpduField fi
 {
 	if (field != WIFI_PPDU_FIELD_NON_HT_HEADER)
 		return PhyEntity::DoEndReceiveField(field, event);
-	if (is_decodable(find(event->GetPpdu()->GetUid())))
+	const Arrival *arrival = find(event->GetPpdu()->GetUid());
+	if (is_decodable(arrival))
 		return PhyFieldRxStatus(true);
+	if (unread_callback && arrival)
+		Simulator::Schedule(arrival->end - Simulator::Now(), [this]() { unread_callback(); });
 	return PhyFieldRxStatus(false, L_SIG_FAILURE, ABORT);
 }
 

@@ -33,6 +33,10 @@ public:
 	/** Call this for each frame decoded, whosever, before the MAC has it. */
 	void on_decoded(OnDecoded callback);
 
+	/** Call this at the end of each frame that was sensed, and of which not even the header was
+	 * decoded. */
+	void on_unread(std::function<void()> callback);
+
 	/** Return how many frames strong enough have ended without being decoded. */
 	uint64_t lost();
 
@@ -64,6 +68,7 @@ private:
 	double decodable_w, capture;
 	std::function<void(ns3::Time)> arrival_callback;
 	OnDecoded decoded_callback;
+	std::function<void()> unread_callback;
 	std::vector<Arrival> arrivals; // on the air here
 	uint64_t receiving = 0; // the frame locked on
 	uint64_t lost_count = 0;

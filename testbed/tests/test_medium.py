@@ -244,6 +244,7 @@ def test_a_node_moves_on_its_circle(mediumsim):
         (["--rate-mbps", "11"], "rate: 1 or 2 Mb/s"),
         (["--carrier-sense-m", "200"], "carrier sense: at least the range"),
         (["--queue-pkts", "x"], "--queue-pkts: x is no number"),
+        (["--eifs", "x"], "--eifs: header or sensed, not x"),
         (["--nonsense"], "--nonsense: no such option"),
         (["--circle", "3,10,1"], "--circle: there is no node 3 before it"),
     ],
@@ -274,51 +275,101 @@ def namespace_with_tap(stack, node):
     return holder.pid
 
 
-@pytest.mark.skipif(
+needs_namespaces = pytest.mark.skipif(
     os.geteuid() != 0 or not os.access("/dev/net/tun", os.W_OK),
     reason="network namespaces and TAP devices on this machine's own kernel need root",
 )
-def test_labmedium_in_real_time(mediumsim, tmp_path):
-    """On this machine's kernel and clock, in namespaces of its own: no packet is lost."""
+
+
+@pytest.fixture(scope="session")
+def labmedium(mediumsim) -> str:
     command = ["make", "-C", str(builds.MEDIUM_SOURCES), f"OUT={mediumsim.parent}"]
     builds.run_cmd(command, "building labmedium")
+    return str(mediumsim.with_name("labmedium"))
+
+
+@needs_namespaces
+def test_labmedium_in_real_time(labmedium, tmp_path):
+    """On this machine's kernel and clock, in namespaces of its own: no packet is lost."""
     with ExitStack() as stack:
         pids = [namespace_with_tap(stack, node) for node in (1, 2)]
-        command = [str(mediumsim.with_name("labmedium")), "--ready-fd", "1"]
+        command = [labmedium, "--ready-fd", "1"]
         command += ["--counters", str(tmp_path / "counters.csv"), "--duration-s", "0.2"]
         for i, pid in enumerate(pids):
             command += ["--node", f"/proc/{pid}/ns/net,wl0,{250 * i},0"]
         medium = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert medium.stdout.readline() == "ready\n"
-        ping = [
-            "nsenter",
-            f"--net=/proc/{pids[0]}/ns/net",
-            "ping",
-            "-c",
-            "5",
-            "-i",
-            "0.2",
-            "10.9.0.2",
-        ]
-        said = subprocess.run(ping, capture_output=True, text=True).stdout
+        inside = ["nsenter", f"--net=/proc/{pids[0]}/ns/net", "ping"]
+        five, six = (
+            subprocess.run([*inside, *how], capture_output=True, text=True).stdout
+            for how in (
+                ["-c", "5", "-i", "0.2", "10.9.0.2"],
+                ["-c", "1", "-w", "60", "fe80::200:ff:fe00:2%wl0"],  # until there is an answer
+            )
+        )
         medium.send_signal(signal.SIGTERM)
         assert medium.wait() == 0
-        assert "5 received" in said, said
+        assert "5 received" in five, five
+        assert "time=" in six or not Path("/proc/net/if_inet6").exists(), six
         head, *rows = (tmp_path / "counters.csv").read_text().splitlines()
         assert head.startswith("time_s,node,busy_ns,transmit_ns")
         assert len(rows) == 4  # two nodes at 0 and 0.2 s
 
 
-def test_labmedium_names_what_is_wrong(mediumsim):
-    command = ["make", "-C", str(builds.MEDIUM_SOURCES), f"OUT={mediumsim.parent}"]
-    builds.run_cmd(command, "building labmedium")
-    program = str(mediumsim.with_name("labmedium"))
+@needs_namespaces
+def test_labmedium_ends_with_the_last_node(labmedium, tmp_path):
+    """Nobody has to end it; and it writes down what there was."""
+    summary = tmp_path / "summary.json"
+    with ExitStack() as stack:
+        pids = [namespace_with_tap(stack, node) for node in (1, 2)]
+        command = [labmedium, "--ready-fd", "1", "--summary", str(summary)]
+        for i, pid in enumerate(pids):
+            command += ["--node", f"/proc/{pid}/ns/net,wl0,{250 * i},0"]
+        medium = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert medium.stdout.readline() == "ready\n"
+        assert medium.poll() is None
+    try:
+        assert medium.wait(timeout=60) == 0
+    finally:
+        medium.kill()
+    told = json.loads(summary.read_text())
+    assert told["long_frames"] == told["refused_frames"] == 0
+
+
+@needs_namespaces
+def test_an_mtu_beyond_802_11_is_refused(labmedium):
+    with ExitStack() as stack:
+        pid = namespace_with_tap(stack, 1)
+        at = f"/proc/{pid}/ns/net"
+        subprocess.run(
+            ["nsenter", f"--net={at}", "ip", "link", "set", "wl0", "mtu", "2297"], check=True
+        )
+        done = subprocess.run(
+            [labmedium, "--node", f"{at},wl0,0,0"], capture_output=True, text=True
+        )
+        assert done.returncode == 1
+        assert "an MTU of 2297: 802.11 carries 2296 bytes at most" in done.stderr
+
+
+@pytest.mark.parametrize("hops", [4, 8])
+def test_eifs_after_what_was_only_sensed(mediumsim, hops):
+    """The other reading of the standard: who waits longer after a frame from out of range disturbs
+    its acknowledgement, which cannot be sensed, less often."""
+    places = [(250 * i, 0) for i in range(hops + 1)]
+    kbps = [
+        simulate(mediumsim, medium, places, [], udp=[(1, hops + 1)], seconds=20)["udp_bytes"][0]
+        for medium in (BASIC, Medium(eifs_after_sensed=True))
+    ]
+    assert 1.05 < kbps[1] / kbps[0] < 1.3
+
+
+def test_labmedium_names_what_is_wrong(labmedium):
     for options, status, complaint in (
         ([], 2, "no --node"),
         (["--node", "x,y,0"], 2, "NAMESPACE,DEVICE,X,Y"),
         (["--node", "/nowhere,wl0,0,0"], 1, "cannot enter the namespace /nowhere"),
     ):
-        done = subprocess.run([program, *options], capture_output=True, text=True)
+        done = subprocess.run([labmedium, *options], capture_output=True, text=True)
         assert done.returncode == status
         assert done.stderr.startswith("labmedium: ") and complaint in done.stderr
         assert done.stderr.count("\n") == 1

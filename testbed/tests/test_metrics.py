@@ -6,7 +6,15 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from lab.metrics import _completion, _queue_delay, _shares, _variation, read_samples
+from lab.metrics import (
+    _completion,
+    _flow,
+    _queue_delay,
+    _shares,
+    _standing_queue,
+    _variation,
+    read_samples,
+)
 
 
 def flow(goodput_mbps: float | None, under_test: bool) -> dict:
@@ -51,6 +59,25 @@ def test_completion_times_are_of_limited_flows_under_test():
     }  # fmt: skip
     none = {"flows": [{"name": "c", "bytes": 0}]}
     assert set(_completion(SimpleNamespace(spec=none), flows[2:3]).values()) == {None}
+
+
+def test_a_starved_flow_has_no_goodput_and_no_less():
+    """The probe counts the SYN as a byte, the flow's end does not."""
+    spec = {"name": "a", "kind": "a", "under_test": True, "reverse": False, "cross": False,
+            "start_s": 0.0, "duration_s": 10.0, "bytes": 0}  # fmt: skip
+    end = {"start_s": 0.0, "end_s": 10.0, "bytes_acked": 0, "algorithm": "reno", "retransmits": 5,
+           "timeouts": 5, "completion_time_s": None, "min_rtt_us": None}  # fmt: skip
+    samples = pl.DataFrame({"time_s": [1.0, 5.0], "bytes_acked": [1, 1]})
+    found = _flow(SimpleNamespace(warmup_s=2.0), spec, end, samples)
+    assert f"{found['goodput_mbps']:.2f}" == "0.00" and found["bytes_steady"] == 0
+
+
+def test_where_no_hop_has_a_queue_none_stands():
+    """A wireless chain: the probe's file has a header and no row, so no column is of numbers."""
+    hops = pl.DataFrame(schema={"time_s": pl.Float64, "hop": pl.String, "backlog_pkts": pl.String})
+    spec = {"topology": {"hops": ["hop1"]}, "links": {"hop1": {"queue_pkts": 0}}, "flows": []}
+    found = _standing_queue(SimpleNamespace(warmup_s=2.0, spec=spec), hops)
+    assert set(found.values()) == {None}
 
 
 def test_queue_delay_follows_the_rate():

@@ -164,6 +164,7 @@ def test_a_person_writes_a_chain(backend, expand, tmp_path):
         ({"medium": "circle_radius_m = 10"}, "both circle_radius_m and circle_period_s"),
         ({"medium": "retries = 3"}, "key in medium"),
         ({"nodes": 1}, "topology.nodes = 1"),
+        ({"topology": "mtu_bytes = 6000"}, "topology.mtu_bytes = 6000: 802.11 carries 2296"),
         ({"flow": 'last_hop = "hop9"'}, "hop in last_hop"),
         ({"duration_s": "12\ntruth = true"}, "run.truth: not on a wireless-chain"),
         ({"flow": "[links.hop1]\nrate_mbps = 1"}, "has a [medium] instead"),

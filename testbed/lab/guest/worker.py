@@ -286,7 +286,7 @@ class Lab:
         errors = [_finish(process) for process in others]
         time.sleep(SETTLE_S)
         if self.medium:
-            self.stop_medium()
+            self.stop_medium(out)
         # a goodbye of the sinks that got lost would return in the next point
         self.set_links({}, {})
         self.set_own_delays([])
@@ -366,9 +366,13 @@ class Lab:
             Path(f"/sys/module/sch_{agent}/parameters/ask_medium").write_text("1")
         self.agents = agents
 
-    def stop_medium(self) -> None:
+    def stop_medium(self, out: Path) -> None:
         dropped = self.medium.dropped_by_taps() - self.dropped_before
         self.medium.end()
+        told = json.loads((out / "medium.json").read_text())
+        dropped += told["long_frames"]
+        if told["refused_frames"]:
+            raise RuntimeError(f"a kernel had no room for {told['refused_frames']} frames")
         if dropped:
             raise RuntimeError(f"{dropped} packets were lost before the medium had them")
 

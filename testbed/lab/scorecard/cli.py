@@ -181,11 +181,11 @@ class _Run:
             for row in section.rows:
                 build_key = self.backend.build.key
                 todo += points.expand(row.scenario, algorithms, seeds, build_key)
-        self.impossible = {
-            _key(point): complaint
-            for point in todo
-            if (complaint := self.backend.link_complaint(point.spec["links"]))
-        }
+        self.impossible = {}
+        for point in todo:
+            topology, links = point.spec["topology"], point.spec["links"]
+            if complaint := self.backend.link_complaint(links, topology["tunnel"]):
+                self.impossible[_key(point)] = complaint
         todo = [point for point in todo if _key(point) not in self.impossible]
         self.backend.check(todo)
         store = Store(self.folder)
