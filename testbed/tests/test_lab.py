@@ -128,11 +128,14 @@ def test_every_drop_has_a_cause(backend):
 
 
 def test_an_aqm_drops_or_marks_and_the_probe_sees_which(backend):
-    """codel makes two cubic flows send again what it dropped, or, with ECN, marks and drops none;
-    in both cases the queue is near its target of 5 ms, far below the 240 ms it has room for."""
+    """An AQM makes two cubic flows send again what it dropped, or, with ECN, marks and drops none;
+    in both cases the queue is near its target (PIE's 15 ms, CoDel's 5), far below the 240 ms that
+    it has room for."""
     settings = {"run.duration_s": "20", "run.warmup_s": "5", "loss_pct": "0"}
-    for queue in ("codel", "fq_codel, ECN"):
-        loaded = scenario.load("aqm", settings | {"queue": f'["{queue}"]'})
+    for queue in ("codel", "fq_codel, ECN", "pie", "fq_pie, ECN"):
+        aqm = {"links.bottleneck.aqm": queue.split(",")[0], "links.bottleneck.queue_pkts": "200"}
+        aqm |= {"topology.ecn": str("ECN" in queue).lower(), "queue": '["drop-tail"]'}
+        loaded = scenario.load("aqm", settings | aqm)
         point = points.expand(loaded, ("cubic",), [1], backend.build.key)[0]
         found = []
         backend.run_batch(
@@ -142,9 +145,10 @@ def test_an_aqm_drops_or_marks_and_the_probe_sees_which(backend):
         )  # fmt: skip
         result = found[0]
         assert 0.95 * point.bound_mbps < result["goodput_mbps"] < 1.01 * point.bound_mbps
-        assert 1 < result["queue_delay_ms_p95"] < 30
+        assert 1 < result["queue_delay_ms_p95"] < 6 * (15 if "pie" in queue else 5)
         dropped, marked = result["loss_congestion"], result["ce_marks"]
-        assert (dropped == 0) if "ECN" in queue else (dropped > 10)
+        # PIE drops also what could be marked while its probability is above 10 % (RFC 8033, 5.1)
+        assert (dropped == 0) if queue == "fq_codel, ECN" else (dropped > 10)
         assert (marked > 10) if "ECN" in queue else (marked == 0)
         assert 0 <= dropped - result["retransmits"] <= 5  # the last: under way
 
@@ -433,3 +437,14 @@ def test_tfrc_repeats_and_its_oracle_knows_the_queue(backend):
     oracle = runs[0]["wireless"]["flows"][0]
     assert oracle["congestion_as_congestion"] > 0  # it fills the queue, uddj need not
     assert oracle["congestion_as_random"] == oracle["random_as_congestion"] == 0
+
+
+def test_what_the_kernel_lacks_is_said(backend):
+    """A point is refused before anything runs; the sentence names the module."""
+    kernel = backend.build.kernel
+    links = {"bottleneck": {"rate_mbps": 2.0, "queue_pkts": 50, "seed": 1}}
+    for aqm in ("pie", "dualpi2"):
+        complaint = backend.link_complaint({"bottleneck": links["bottleneck"] | {"aqm": aqm}})
+        assert (f"no sch_{aqm}" in complaint) != kernel.has(f"sch_{aqm}")
+    assert kernel.has("sch_pie") and kernel.has("veth") and not kernel.has("sch_pi")
+    assert backend.link_complaint(links) == ""

@@ -10,7 +10,7 @@ import pytest
 from conftest import TESTBED, run_command
 
 from lab.links import Link
-from lab.scenario import KINDS, Topology
+from lab.scenario import KINDS, TUNNELS, Topology
 
 LINKS = [
     Link(),
@@ -24,6 +24,11 @@ LINKS = [
     Link(delay_ms=20, aggregate_ms=10, aggregate_pkts=32),
     Link(rate_mbps=10, queue_pkts=200, aqm="fq_codel"),
     Link(rate_mbps=40_000, queue_pkts=4000, aqm="codel"),
+    Link(rate_mbps=8, policer_burst_ms=20),
+    Link(delay_ms=50, reorder_pct=25),
+    Link(delay_ms=50, jitter_ms=20, jitter_reorders=True),
+    Link(rate_mbps=10, queue_pkts=200, aqm="pie"),
+    Link(rate_mbps=10, queue_pkts=200, aqm="fq_pie"),
 ]
 SCRIPT = """
 import json, os, socket, subprocess
@@ -74,7 +79,8 @@ def test_netlink_and_tc_agree(shown):
     pairs = shown[0]
     assert len(pairs) == len(LINKS)
     for link, (ours, theirs) in zip(LINKS, pairs, strict=True):
-        assert f"{'tbf' if link.aqm else 'netem'} 1: root" in ours
+        kind = "prio" if link.bucket_bytes else "tbf" if link.aqm else "netem"
+        assert f"{kind} 1: root" in ours
         assert re.sub(r" seed \d+", "", ours) == re.sub(r" seed \d+", "", theirs)
     assert "limit 12 rate 1600Kbit" in pairs[1][0]
     assert "delay 45ms loss 10% rate 11Mbit" in pairs[2][0]
@@ -97,8 +103,9 @@ def test_a_change_in_place_keeps_what_is_queued(shown):
 def test_hops_of_scenarios_are_those_of_the_topologies():
     """The host side names hops without Mininet; both lists must be one."""
     code = (
-        "import json; from lab.topologies import KINDS, Dumbbell, devices;"
-        "print(json.dumps([list(KINDS), Dumbbell.HOPS, list(devices(['a', 'b', 'c'], 2).items())]))"
+        "import json; from lab.topologies import KINDS, TUNNELS, Dumbbell, devices;"
+        "print(json.dumps([list(KINDS), Dumbbell.HOPS, list(devices(['a', 'b', 'c'], 2).items()),"
+        "TUNNELS]))"
     )
     done = subprocess.run(
         ["/usr/bin/python3", "-c", code],
@@ -107,7 +114,8 @@ def test_hops_of_scenarios_are_those_of_the_topologies():
         env={"PYTHONPATH": str(TESTBED), "PATH": "/usr/bin:/bin"},
     )
     assert done.returncode == 0, done.stderr
-    kinds, dumbbell, devices = json.loads(done.stdout)
+    kinds, dumbbell, devices, tunnels = json.loads(done.stdout)
+    assert {kind: tuple(known[:2]) for kind, known in tunnels.items()} == TUNNELS
     assert kinds == list(KINDS) and tuple(dumbbell) == KINDS["dumbbell"]
     chain = Topology("chain", ("a", "b", "c"), homes=2)
     assert tuple(hop for hop, _ in devices) == chain.all_hops
@@ -163,11 +171,15 @@ other.kill()
 """
 # hop -> (link, (packets, every so many ms, so many together))
 STEADY, SPARSE, DENSE = (600, 1, 1), (600, 100, 1), (20_000, 5, 400)
+FRAME_BYTES = 142  # of these packets
 BEHAVIOURS = {
     "retry": (Link(rate_mbps=50, delay_ms=20, retry_pct=10, retry_ms=8), STEADY),
     "retry-alone": (Link(rate_mbps=50, delay_ms=20, retry_pct=10, retry_ms=8), SPARSE),
     "jitter": (Link(rate_mbps=50, delay_ms=60, jitter_ms=30), STEADY),
     "bursts": (Link(delay_ms=20, loss_pct=2, burst_pkts=5), DENSE),
+    "reorder": (Link(delay_ms=20, reorder_pct=10), STEADY),
+    "jitter-reorders": (Link(delay_ms=60, jitter_ms=30, jitter_reorders=True), STEADY),
+    "policer": (Link(rate_mbps=0.5, policer_burst_bytes=10 * FRAME_BYTES), STEADY),
     "aggregate": (Link(delay_ms=20, aggregate_ms=10, aggregate_pkts=4), STEADY),
 }
 
@@ -202,12 +214,41 @@ def test_jitter_stays_within_its_bounds(arrivals):
     assert min(delays) >= 30 and 85 < max(delays) < 90.1
 
 
+def test_some_overtake(arrivals):
+    """10 % leave at once, within 4 deviations; the others take 20 ms; none is lost."""
+    delays = dict(arrivals["reorder"])
+    assert sorted(delays) == list(range(STEADY[0]))
+    assert all(ms < 0.1 or abs(ms - 20) < 0.1 for ms in delays.values())
+    assert abs(sum(ms < 0.1 for ms in delays.values()) - 60) < 4 * (60 * 0.9) ** 0.5
+
+
+def test_jitter_may_reorder(arrivals):
+    """Each packet has its own delay from 30 to 90 ms, uniform, whoever was before it."""
+    numbers = [number for number, _ in arrivals["jitter-reorders"]]
+    delays = [ms for _, ms in arrivals["jitter-reorders"]]
+    assert sorted(numbers) == list(range(STEADY[0])) and numbers != sorted(numbers)
+    assert 30 <= min(delays) < 31 and 89 < max(delays) < 90.1
+    assert abs(sum(delays) / len(delays) - 60) < 4 * 30 / 3**0.5 / 600**0.5
+
+
 def test_losses_come_in_runs(arrivals):
     """2 % lost, in runs of 5 on average: 80 runs in 20000 packets, within 4 deviations."""
     lost = sorted(set(range(DENSE[0])) - {number for number, _ in arrivals["bursts"]})
     runs = sum(number - 1 not in set(lost) for number in lost)
     assert abs(runs - 80) < 4 * 80**0.5
     assert abs(len(lost) / runs - 5) < 4 * 4.5 / runs**0.5
+
+
+def test_a_policer_drops_what_finds_no_token_and_delays_nothing(arrivals):
+    """Which packets pass is what a bucket of 10 packets, filled at 0.5 Mb/s, says of each."""
+    tokens, passed = 10.0 * FRAME_BYTES, []
+    for number in range(STEADY[0]):
+        tokens = min(tokens + 0.5e6 / 8 * 1e-3 * (number > 0), 10 * FRAME_BYTES)
+        if tokens >= FRAME_BYTES:
+            tokens -= FRAME_BYTES
+            passed.append(number)
+    assert [number for number, _ in arrivals["policer"]] == passed
+    assert max(ms for _, ms in arrivals["policer"]) < 0.01
 
 
 def test_aggregation_holds_packets_and_lets_them_go_together(arrivals):
