@@ -39,7 +39,7 @@ int main(void)
 	const struct test *const suites[] = {
 		jitter_ratio_tests, veno_backlog_tests, tabe_tests,
 		peer_clock_tests, forward_queue_tests, wccp_option_tests,
-		wccp_share_tests, NULL,
+		wccp_share_tests, cubic_window_tests, NULL,
 	};
 	unsigned int passed = 0, failed = 0;
 	const struct test *test;

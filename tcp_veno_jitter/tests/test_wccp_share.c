@@ -203,7 +203,10 @@ static bool others_after(struct wccp_others *others, u32 ms, u32 bytes, bool bus
 	return wccp_others_update(others, &share, &load);
 }
 
-/* Yielding has to be in vain for 2 s more than twice what it was not; it is forgotten 5 s after they are gone. */
+/*
+ * Yielding has to be in vain for 2 s more than twice what it was not; it is
+ * forgotten 5 s after they are gone.
+ */
 static void others_fill_the_channel(void)
 {
 	struct wccp_others others = { 0 };
