@@ -1,47 +1,66 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * veno_jitter: keeps the bottleneck's queue short, knows from it why a packet
- * was lost, and goes to the measured bandwidth when it was congestion.
+ * veno_jitter: keeps a queue of its own short, shares as CUBIC does what others
+ * fill, and takes a loss for noise only where the path has shown that it is.
  *
  * Papers: JTCP (IEEE JSAC 22(4), 2004) for the jitter, TCP Veno (IEEE JSAC
  * 21(2), 2003) for the backlog, TCP New Jersey (Computer Networks 47(2), 2005)
- * for the bandwidth. docs/veno_jitter.md has the measurements behind each rule.
+ * for the bandwidth. RFC 9438 for the window beside others. The law on one page,
+ * and the measurements behind each rule: docs/veno_jitter.md.
  *
  *   D = jitter between the newest packet and one that met an empty queue
  *   q = min(RTT - base, D)             queueing delay on the way there
- *   N = w * q / (base + q)             this flow's packets in the queue
  *   Q = smallest q of a round trip     the queue that stands, not a burst's
+ *   N = w * Q / RTT                    this flow's packets in it
  *
  * The jitter ratio of the packets since that empty queue is D / RTT, so JTCP's
  * test Jr >= k / w and Veno's test N >= k are one and the same here.
  *
- *   startup       twice as fast a round trip, until a queue stands
- *   N < beta      +1 a round trip; faster after 8 of them without a queue
- *   N >= beta     +1/2 a round trip
- *   Q high        drain: w sinks to max(ocwnd, w - N) + 1, before it overflows
- *   loss, random      w stays
- *   loss, congestion  w sinks to min(max(ocwnd, w - N) + 1, 0.8 w)
- *   timeout           the same, or slow start up to there; the second in a row
- *                     always slow start
+ * There are three states:
  *
- *   A loss is congestion if q and Q are at the top of what Q has been, and the
- *   queue is deep (half of base) or the last losses were at the top as well.
+ *   STARTUP  The window doubles each round trip.
+ *            A queue begins to stand: drain it, ALONE.
+ *            Losses, and the delivery rate does not follow: SHARED.
+ *   ALONE    The queue is ours. +1 a round trip while N < beta, +1/2 above,
+ *            faster after 8 round trips without a queue. Q at a tenth of base
+ *            is drained: w sinks to max(ocwnd, w - N) + 1.
+ *            It overflows although we drain it: SHARED.
+ *            More is lost than noise explains, twice: SHARED, without room.
+ *   SHARED   +1/2 a round trip up to the last maximum, above it CUBIC's window,
+ *            RFC 9438.
+ *            No queue for 16 round trips, or none in a dip: ALONE.
  *
- * If a deep queue stays in spite of four drains, somebody else fills it: then
- * there is no drain, until the queue was empty again, or one drain in 256 round
- * trips shows that they have gone. That is competing.
+ * What a loss means depends on whether the path has *room*: a queue of at least
+ * base / 8 has been seen there.
+ *
+ *   room     Only a full queue drops. A loss is congestion if q and Q are at
+ *            the top of what Q has been, and that is deep (half of base) or the
+ *            last losses were at the top as well. Otherwise it is noise.
+ *   no room  Nothing shows how full the path is, as with a policer or a queue
+ *            of a few packets: a loss is congestion, unless as much is lost
+ *            while less is sent than when it was too much.
+ *
+ * Whatever is said of a single loss: a round trip in which more is lost than
+ * that noise and its scatter explain is congestion.
+ *
+ * Two trials ask the path what cannot be seen otherwise:
+ *
+ *   dip    base has not been seen for 10 s: half of what it holds for a round
+ *          trip. Flows of one kind see the same smallest RTT, so they soon dip
+ *          together; then the queue is empty, and base is what it is.
+ *   probe  SHARED, no room and no queue for 247 round trips: a quarter more
+ *          than the most it ever had. If that is delivered, STARTUP.
  *
  *   symbol  field                    unit
- *   q       queue_us                 us
  *   Q       standing_us              us
- *   base    tcp_min_rtt()            us
+ *   base    base_us                  us
  *   w       tcp_snd_cwnd()           packets
  *   ocwnd   bandwidth * base / mss   packets
- *   high    drain_percent            percent of base, and 3 packets of N
  *
  * cong_control replaces the core's window reduction: the window sinks by one
- * packet for two that arrive, so the ACK clock goes on. The core's recovery
- * decides what to retransmit as ever.
+ * packet for two that arrive, so the ACK clock goes on. It does not grow while
+ * a loss that is congestion is being repaired. The core's recovery decides what
+ * to retransmit as ever.
  *
  * Without time stamps q is that of the round trip.
  */
@@ -50,6 +69,7 @@
 #include <net/tcp.h>
 
 #include "compat/tcp_cong.h"
+#include "estimators/cubic_window.h"
 #include "estimators/forward_queue.h"
 #include "estimators/jitter_ratio.h"
 #include "estimators/peer_clock.h"
@@ -77,10 +97,10 @@ module_param_cb(deep_percent, &tcp_param_ops, &vj_deep_percent, 0644);
 MODULE_PARM_DESC(deep_percent,
 		 "queue at whose top a loss is congestion, percent of the base RTT (1-1000)");
 
-static struct tcp_param vj_keep_percent = { .value = 80, .min = 50, .max = 95 };
+static struct tcp_param vj_keep_percent = { .value = 70, .min = 50, .max = 95 };
 module_param_cb(keep_percent, &tcp_param_ops, &vj_keep_percent, 0644);
 MODULE_PARM_DESC(keep_percent,
-		 "most of the window that a congestion loss leaves, percent (50-95)");
+		 "window that a congestion loss leaves beside others, percent (50-95)");
 
 static struct tcp_param vj_pace = { .value = 1, .min = 0, .max = 1 };
 module_param_cb(pace, &tcp_param_ops, &vj_pace, 0644);
@@ -91,87 +111,146 @@ module_param_cb(peer_clock, &tcp_param_ops, &vj_peer_clock, 0644);
 MODULE_PARM_DESC(peer_clock,
 		 "believe the receiver's time stamps: 0 if it may lie (0-1)");
 
-#define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
-#define VJ_DRAIN_MIN_PKTS	3	/* a shorter queue is delayed ACKs */
-#define VJ_MARGIN_PKTS		1	/* left in the queue by a drain */
-#define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
-#define VJ_EMPTY_SHIFT		3	/* Q below base / 8 is no queue */
-#define VJ_FORGET_SHIFT		7	/* the largest Q fades, 1/128 a round */
-#define VJ_LEARN_SHIFT		2	/* and rises by 1/4 of the way */
-#define VJ_DELACK_PKTS		4	/* a smaller window waits for ACKs */
-#define VJ_BW_FADE_SHIFT	7	/* B without a queue, 1/128 a round */
-#define VJ_WAY_BACK_SHIFT	3	/* base / 8 longer is a busy way back */
-#define VJ_LOST_HALF		2	/* w / ocwnd if half of it is lost */
+/* What the law is tuned by; docs/veno_jitter.md has the reason of each. */
+#define VJ_ROOM_SHIFT		3	/* base / 8 is a queue that counts */
 #define VJ_TOP_PERCENT		85	/* of the largest Q is the top */
 #define VJ_TOPS			3	/* losses at the top that make a pattern */
+#define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
+#define VJ_CALM_ROUNDS		8	/* without a queue, then growth speeds up */
+#define VJ_BASE_S		10	/* how long base may go unseen */
+#define VJ_LOSS_PKTS		32	/* a share of losses is one of so many */
+#define VJ_MARGIN_SHIFT		5	/* 1/32: losses allowed beyond the noise */
+
+/* What follows from the medium, the core or an RFC. */
+#define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
+#define VJ_DELACK_PKTS		4	/* a smaller window waits for ACKs */
+#define VJ_STARTUP_PKTS		8	/* samples, and a queue, to end startup */
+#define VJ_FORGET_SHIFT		7	/* the largest Q and B fade, 1/128 a round */
+#define VJ_LEARN_SHIFT		2	/* Q's largest rises by 1/4 of the way */
 #define VJ_TOPS_MAX		15
 #define VJ_TOPS_STEP		2	/* what a loss elsewhere takes back */
-#define VJ_RESISTED		3	/* drains in vain, and one more */
-#define VJ_COMPETE_ROUNDS	16	/* without a queue, to be alone again */
-#define VJ_CALM_ROUNDS		8
-#define VJ_CALM_MAX		31
-#define VJ_FASTEST_PKTS		8	/* growth is at most w/8 a round trip */
+#define VJ_VAIN			3	/* drains, of a queue that stays deep */
+#define VJ_RESISTED		3	/* deep overflows that make it others' */
+#define VJ_CALM_MAX		255
 #define VJ_CE_KEEP_PERCENT	85	/* of the window, after a mark (RFC 8511) */
-#define VJ_PACE_PERCENT		125
-#define VJ_PACE_STARTUP_PERCENT	250
+#define VJ_PACE_PERCENT		105
+#define VJ_PACE_STARTUP_PERCENT	200
+#define VJ_STAMP_MS		20
+#define VJ_SHARE_SHIFT		16	/* of @noise */
+
+enum vj_state {
+	VJ_STARTUP,	/* the window doubles */
+	VJ_ALONE,	/* the queue is ours: it is kept short */
+	VJ_SHARED,	/* the usual share: losses decide */
+};
+
+enum vj_trial {
+	VJ_NO_TRIAL,
+	VJ_DIP,		/* less is sent */
+	VJ_DIPPED,	/* that shows in this round trip */
+	VJ_PROBE,	/* more is sent */
+	VJ_PROBED,
+};
 
 /**
  * struct veno_jitter - private area of a connection
  * @bandwidth: B
  * @clock: the receiver's clock
  * @forward: D
- * @queue_us: q of the newest packet (us)
+ * @base_us: smallest RTT of the last VJ_BASE_S or so (us)
  * @round_queue_us: smallest q of this round trip (us)
  * @round_rtt_us: RTT of that packet (us)
  * @standing_us: Q, smallest q of the last round trip (us)
- * @standing_rtt_us: RTT of that packet (us)
+ * @standing_path_us: RTT of that packet without q: base, and the queue back (us)
  * @standing_max_us: largest Q, fading (us)
  * @round_end: this round trip ends when that is delivered (packets)
- * @counted: tp->delivered when @bandwidth was updated (packets)
- * @lost: tp->lost at the last ACK (packets)
- * @full: round trips with a queue while @competing, wraps: then it is drained
- * @startup: no queue has stood yet
+ * @lost: tp->lost when it began (packets)
+ * @w_max: of CUBIC (packets)
+ * @credit_pkts: packets that make the window grow by one
+ * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
+ * @base_stamp: when @base_us was seen (VJ_STAMP_MS)
+ * @epoch: when CUBIC's window was reduced (VJ_STAMP_MS)
+ * @sent: packets of earlier round trips, too few for a share (packets)
+ * @sent_lost: how many of them were lost (packets)
+ * @calm: round trips without a queue
+ * @state: enum vj_state
+ * @trial: enum vj_trial
  * @slow: N >= beta in the last round trip
- * @competing: somebody else fills the queue
  * @draining: the window is sinking to snd_ssthresh
  * @random: the last verdict
  * @judged: there was a verdict in this round trip
+ * @answered: the window last sank because of losses
  * @probed: the next ssthresh hook is for a tail loss probe
- * @resisted: round trips with a deep queue in spite of a drain
+ * @roomy: the path has shown a queue of base / 8
+ * @resisted: deep overflows, or round trips of too many losses
  * @hold: round trips without growth and drains
- * @contested: round trips without a queue until @competing ends
- * @calm: round trips without a queue
  * @tops: how many of the last losses were at the top
  * @trusts: the receiver's clock is used
+ * @vain: startup: round trips without gain; else: drains of a deep queue
+ * @undo_state: state before the loss that may have been none
  */
 struct veno_jitter {
 	struct tabe bandwidth;
 	struct peer_clock clock;
 	struct forward_queue forward;
-	u32 queue_us;
+	u32 base_us;
 	u32 round_queue_us;
 	u32 round_rtt_us;
 	u32 standing_us;
-	u32 standing_rtt_us;
+	u32 standing_path_us;
 	u32 standing_max_us;
 	u32 round_end;
-	u32 counted;
 	u32 lost;
-	u8 full;
-	u32 startup:1,
+	u32 w_max;
+	u16 credit_pkts;
+	u16 noise;
+	u16 base_stamp;
+	u16 epoch;
+	u8 sent;
+	u8 sent_lost;
+	u8 calm;
+	u32 state:2,
+	    trial:3,
 	    slow:1,
-	    competing:1,
 	    draining:1,
 	    random:1,
 	    judged:1,
+	    answered:1,
 	    probed:1,
+	    roomy:1,
 	    resisted:2,
 	    hold:2,
-	    contested:5,
-	    calm:5,
 	    tops:4,
-	    trusts:1;
+	    trusts:1,
+	    vain:2,
+	    undo_state:2;
 };
+
+/* Time in VJ_STAMP_MS; wraps after 20 minutes. */
+static u16 vj_stamp(void)
+{
+	return jiffies_to_msecs(tcp_jiffies32) / VJ_STAMP_MS;
+}
+
+/*
+ * As tcp_update_pacing_rate(), which a cong_control hook replaces, but from the
+ * window alone, and once a round trip. Above the path's rate even a window that
+ * fits would overflow a short queue in bursts: so the margin is small.
+ */
+static void vj_update_pacing(struct sock *sk)
+{
+	const struct veno_jitter *vj = inet_csk_ca(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 rate = (u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
+
+	rate *= vj->state == VJ_STARTUP ||
+		tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2 ?
+		VJ_PACE_STARTUP_PERCENT : VJ_PACE_PERCENT;
+	rate *= tcp_snd_cwnd(tp);
+	rate = div_u64(rate, tp->srtt_us ? : USEC_PER_MSEC << 3);
+	WRITE_ONCE(sk->sk_pacing_rate,
+		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+}
 
 static void vj_init(struct sock *sk)
 {
@@ -179,59 +258,78 @@ static void vj_init(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	memset(vj, 0, sizeof(*vj));
-	vj->startup = 1;
 	vj->trusts = tcp_param_get(&vj_peer_clock);
+	vj->base_us = tcp_min_rtt(tp);
+	vj->base_stamp = vj_stamp();
 	vj->round_queue_us = VJ_NO_QUEUE_US;
 	vj->round_end = tp->delivered;
-	vj->counted = tp->delivered;
 	vj->lost = tp->lost;
+	vj->credit_pkts = 1;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (tcp_param_get(&vj_pace))
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE,
 			SK_PACING_NEEDED);
+	vj_update_pacing(sk);
+}
+
+static u32 vj_standing_rtt_us(const struct veno_jitter *vj)
+{
+	return vj->standing_path_us + vj->standing_us;
 }
 
 static bool vj_backlog_reaches(const struct tcp_sock *tp,
 			       const struct veno_jitter *vj, u32 n_pkts)
 {
 	return veno_backlog_reaches(tcp_snd_cwnd(tp), vj->standing_us,
-				    vj->standing_rtt_us, n_pkts);
-}
-
-/* The round trip without the queue there: base, and the queue back. */
-static u32 vj_path_us(const struct veno_jitter *vj)
-{
-	return vj->standing_rtt_us - vj->standing_us;
+				    vj_standing_rtt_us(vj), n_pkts);
 }
 
 /* N of the standing queue, in 1 / 2^VENO_BACKLOG_SHIFT packet. */
 static u32 vj_backlog(const struct tcp_sock *tp, const struct veno_jitter *vj)
 {
-	return veno_backlog(tcp_snd_cwnd(tp), vj_path_us(vj),
-			    vj->standing_rtt_us);
+	return veno_backlog(tcp_snd_cwnd(tp), vj->standing_path_us,
+			    vj_standing_rtt_us(vj));
 }
 
-static bool vj_is_part_of_base(const struct tcp_sock *tp, u32 queue_us,
+static bool vj_is_part_of_base(const struct veno_jitter *vj, u32 queue_us,
 			       u32 percent)
 {
-	return (u64)queue_us * 100 >= (u64)tcp_min_rtt(tp) * percent;
+	return (u64)queue_us * 100 >= (u64)vj->base_us * percent;
+}
+
+static bool vj_is_deep(const struct veno_jitter *vj, u32 queue_us)
+{
+	return vj_is_part_of_base(vj, queue_us,
+				  tcp_param_get(&vj_deep_percent));
+}
+
+static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
+{
+	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
+}
+
+/* Is Q none that counts? One that we have little part in, unless it is deep. */
+static bool vj_is_empty(const struct veno_jitter *vj, bool deep)
+{
+	return !vj_is_room(vj, vj->standing_us) || (!deep && !vj->slow);
+}
+
+/* Nobody's packets wait, as far as has been seen in the last minutes. */
+static bool vj_is_clear(const struct tcp_sock *tp, const struct veno_jitter *vj)
+{
+	u32 least_us = tcp_min_rtt(tp);
+
+	return vj_standing_rtt_us(vj) <= least_us + (least_us >> VJ_ROOM_SHIFT);
 }
 
 /* Its tick, and whether it goes as it should: at first and once a round trip. */
 static noinline void vj_check_clock(struct veno_jitter *vj,
 				    const struct tcp_sock *tp)
 {
-	u32 tick_us = vj->clock.tick_us;
-	bool changed;
-
 	if (!tp->rx_opt.tstamp_ok || !vj->trusts)
 		return;
-	changed = peer_clock_look(&vj->clock, tp->rx_opt.rcv_tsval,
-				  tp->tcp_mstamp);
-	if (changed)
+	if (peer_clock_look(&vj->clock, tp->rx_opt.rcv_tsval, tp->tcp_mstamp))
 		forward_queue_restart(&vj->forward);
-	if (changed || vj->clock.tick_us != tick_us)
-		tabe_restart(&vj->bandwidth);
 }
 
 /* The receiver's clock; false if this ACK's time is an old one. */
@@ -244,34 +342,24 @@ static bool vj_note_time(struct veno_jitter *vj, const struct tcp_sock *tp)
 	return peer_clock_advance(&vj->clock, tp->rx_opt.rcv_tsval);
 }
 
-/*
- * What was delivered since the last time, over the receiver's time for it. An
- * idle application is no evidence of a slower path, and a window that leaves no
- * queue is little.
- */
-static void vj_update_bandwidth(struct veno_jitter *vj,
-				const struct tcp_sock *tp, bool empty)
+/* A packet that met nobody's queue, or less than base says. */
+static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
+			 u32 rtt_us)
 {
-	u32 t_us = vj->clock.tick_us ? vj->clock.peer_us : (u32)tp->tcp_mstamp;
-	u64 bytes = (u64)(tp->delivered - vj->counted) * tp->mss_cache;
-	u64 before = vj->bandwidth.bw_bytes_per_s;
-	u64 least = 0;
+	u32 least_us = tcp_min_rtt(tp);
 
-	vj->counted = tp->delivered;
-	tabe_update(&vj->bandwidth, t_us, min_t(u64, bytes, U32_MAX),
-		    tp->srtt_us >> 3);
-	if (tp->app_limited)
-		least = before;
-	else if (empty)
-		least = before - (before >> VJ_BW_FADE_SHIFT);
-	vj->bandwidth.bw_bytes_per_s = max(vj->bandwidth.bw_bytes_per_s, least);
+	least_us += least_us >> VJ_ROOM_SHIFT;
+	if (rtt_us > max(vj->base_us, least_us))
+		return;
+	vj->base_us = min(vj->base_us, rtt_us);
+	vj->base_stamp = vj_stamp();
 }
 
 /* Without the receiver's time the queues there and back are one. */
 static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 			  u32 rtt_us)
 {
-	u32 above_us = rtt_us - min(rtt_us, tcp_min_rtt(tp));
+	u32 above_us = rtt_us - min(rtt_us, vj->base_us);
 	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
 	u32 transit_us = vj->clock.peer_us - sent_us;
 	u32 queue_us = above_us;
@@ -284,109 +372,10 @@ static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 						peer_clock_tick_us(&vj->clock));
 	if (unlikely(!vj->clock.tick_us))
 		queue_us = above_us;
-	vj->queue_us = queue_us;
 	if (queue_us < vj->round_queue_us) {
 		vj->round_queue_us = queue_us;
 		vj->round_rtt_us = rtt_us;
 	}
-}
-
-/* max(ocwnd, w - N) and a margin: a window that leaves no queue of ours. */
-static u32 vj_drained_pkts(const struct tcp_sock *tp,
-			   const struct veno_jitter *vj)
-{
-	u32 ocwnd = tabe_window_pkts(&vj->bandwidth, vj_path_us(vj),
-				     tp->mss_cache);
-	u32 others = tcp_snd_cwnd(tp) -
-		     (vj_backlog(tp, vj) >> VENO_BACKLOG_SHIFT);
-
-	return min(max(ocwnd, others), tcp_snd_cwnd(tp)) + VJ_MARGIN_PKTS;
-}
-
-/* Let the window sink to @target_pkts. */
-static void vj_sink(struct sock *sk, u32 target_pkts)
-{
-	struct veno_jitter *vj = inet_csk_ca(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	vj->startup = 0;
-	vj->draining = 1;
-	vj->hold = VJ_HOLD_ROUNDS;
-	tp->snd_ssthresh = clamp(target_pkts, 2U, max(tcp_snd_cwnd(tp), 2U));
-}
-
-/* The queue is deep, or overflows, although we drain it. */
-static void vj_resisted(struct veno_jitter *vj)
-{
-	if (vj->resisted < VJ_RESISTED) {
-		vj->resisted++;
-		return;
-	}
-	vj->competing = 1;
-	vj->contested = VJ_COMPETE_ROUNDS;
-}
-
-static void vj_note_empty(struct veno_jitter *vj)
-{
-	vj->calm = min(vj->calm + 1, VJ_CALM_MAX);
-	vj->resisted = 0;
-	if (vj->contested)
-		vj->contested--;
-	else
-		vj->competing = 0;
-}
-
-/* Is Q none that counts? One that we have little part in, unless it is deep. */
-static bool vj_is_empty(const struct tcp_sock *tp, const struct veno_jitter *vj,
-			bool deep)
-{
-	return vj->standing_us <= tcp_min_rtt(tp) >> VJ_EMPTY_SHIFT ||
-	       (!deep && !vj_backlog_reaches(tp, vj, VJ_DRAIN_MIN_PKTS));
-}
-
-/* What to do about the queue that stood during the last round trip. */
-static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
-{
-	struct veno_jitter *vj = inet_csk_ca(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
-	bool high;
-
-	if (vj->startup) {
-		if (!empty && vj->slow)
-			vj_sink(sk, vj_drained_pkts(tp, vj));
-		return;
-	}
-	if (deep)
-		vj_resisted(vj);
-	if (vj->competing && !empty && !++vj->full) {
-		vj->contested = VJ_HOLD_ROUNDS;
-		vj_sink(sk, vj_drained_pkts(tp, vj));
-		return;
-	}
-	high = vj_is_part_of_base(tp, vj->standing_us,
-				  tcp_param_get(&vj_drain_percent)) &&
-	       vj_backlog_reaches(tp, vj, VJ_DRAIN_MIN_PKTS);
-	if (high && !vj->competing)
-		vj_sink(sk, vj_drained_pkts(tp, vj));
-}
-
-/*
- * As tcp_update_pacing_rate(), which a cong_control hook replaces, but once a
- * round trip: the window does not outgrow the margin until the next.
- */
-static void vj_update_pacing(struct sock *sk)
-{
-	const struct veno_jitter *vj = inet_csk_ca(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u64 rate = (u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
-
-	rate *= vj->startup || tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2 ?
-		VJ_PACE_STARTUP_PERCENT : VJ_PACE_PERCENT;
-	rate *= max(tcp_snd_cwnd(tp), tp->packets_out);
-	if (likely(tp->srtt_us))
-		rate = div_u64(rate, tp->srtt_us);
-	WRITE_ONCE(sk->sk_pacing_rate,
-		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
 /*
@@ -399,7 +388,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp)
 	u32 queue_us = vj->round_queue_us;
 
 	vj->standing_us = queue_us;
-	vj->standing_rtt_us = vj->round_rtt_us;
+	vj->standing_path_us = vj->round_rtt_us - queue_us;
 	vj->round_queue_us = VJ_NO_QUEUE_US;
 	largest_us -= largest_us >> VJ_FORGET_SHIFT;
 	if (queue_us > largest_us && tcp_snd_cwnd(tp) >= VJ_DELACK_PKTS)
@@ -410,53 +399,209 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp)
 }
 
 /*
- * The way back takes longer and the queue there is empty: the window that
- * filled the path fills it no more.
+ * What was delivered in the round trip, over the time that it took on our own
+ * clock: the receiver's could promise more. @idle: less was sent than the path
+ * may hold, which is no evidence of a slower one; where no queue stands a window
+ * that is too small is little. Return: the rate of this round trip (bytes/s).
  */
-static void vj_hold_rate(struct tcp_sock *tp, const struct veno_jitter *vj)
+static u64 vj_update_bandwidth(struct veno_jitter *vj,
+			       const struct tcp_sock *tp, bool idle, bool empty)
 {
-	u32 base_us = tcp_min_rtt(tp);
-	u32 ocwnd;
+	u32 now_us = tp->tcp_mstamp;
+	u32 interval_us = now_us - vj->bandwidth.t_us;
+	u64 bytes = (u64)(tp->delivered - vj->round_end) * tp->mss_cache;
+	u64 before = vj->bandwidth.bw_bytes_per_s;
+	u64 rate = 0, least = 0;
 
-	if (vj_path_us(vj) <= base_us + (base_us >> VJ_WAY_BACK_SHIFT))
-		return;
-	ocwnd = tabe_window_pkts(&vj->bandwidth, vj_path_us(vj), tp->mss_cache);
-	tcp_snd_cwnd_set(tp, clamp(ocwnd, tcp_snd_cwnd(tp),
-				   max(tcp_snd_cwnd(tp), tp->snd_cwnd_clamp)));
+	if (vj->bandwidth.started && interval_us)
+		rate = div_u64(bytes * USEC_PER_SEC, interval_us);
+	tabe_update(&vj->bandwidth, now_us, min_t(u64, bytes, U32_MAX),
+		    tp->srtt_us >> 3);
+	if (idle)
+		least = before;
+	else if (empty)
+		least = before - (before >> VJ_FORGET_SHIFT);
+	vj->bandwidth.bw_bytes_per_s = max(vj->bandwidth.bw_bytes_per_s, least);
+	return rate;
 }
 
-/* A round trip is over. Not inline: it must not cost the other ACKs registers. */
-static noinline void vj_end_round(struct sock *sk)
+/* What B needs without a queue (packets). */
+static u32 vj_ocwnd_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj)
+{
+	return tabe_window_pkts(&vj->bandwidth,
+				vj->standing_path_us ? : vj->base_us,
+				tp->mss_cache);
+}
+
+/* max(ocwnd, w - N) + 1: a window that leaves no queue of ours. */
+static u32 vj_drained_pkts(const struct tcp_sock *tp,
+			   const struct veno_jitter *vj)
+{
+	u32 others = tcp_snd_cwnd(tp) -
+		     (vj_backlog(tp, vj) >> VENO_BACKLOG_SHIFT);
+
+	return min(max(vj_ocwnd_pkts(tp, vj), others), tcp_snd_cwnd(tp)) + 1;
+}
+
+static void vj_enter(struct veno_jitter *vj, enum vj_state state)
+{
+	vj->state = state;
+	vj->resisted = 0;
+	vj->calm = 0;
+	vj->vain = 0;
+	if (vj->trial >= VJ_PROBE)
+		vj->trial = VJ_NO_TRIAL;
+}
+
+/* Let the window sink to @target_pkts. */
+static void vj_sink(struct sock *sk, u32 target_pkts)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	bool measured = vj->round_queue_us != VJ_NO_QUEUE_US;
-	bool held = vj->hold;
-	bool deep, empty;
 
-	vj->round_end = tp->delivered;
-	vj->judged = 0;
-	vj->hold -= held;
-	vj_check_clock(vj, tp);
-	if (measured)
-		vj_note_standing(vj, tp);
-	deep = vj_is_part_of_base(tp, vj->standing_us,
-				  tcp_param_get(&vj_deep_percent));
-	empty = measured && vj_is_empty(tp, vj, deep);
-	vj_update_bandwidth(vj, tp, empty);
-	if (!measured)
+	if (vj->state == VJ_STARTUP)
+		vj_enter(vj, VJ_ALONE);
+	vj->draining = 1;
+	vj->hold = VJ_HOLD_ROUNDS;
+	vj->answered = 0;
+	tp->snd_ssthresh = clamp(target_pkts, 2U, max(tcp_snd_cwnd(tp), 2U));
+}
+
+/*
+ * RFC 9438, sections 4.6 and 4.7: a new maximum, less if the last one was not
+ * reached, and where the window sinks to.
+ */
+static u32 vj_cubic_reduce(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	u32 keep = tcp_param_get(&vj_keep_percent);
+	u32 w = tcp_snd_cwnd(tp);
+
+	vj->w_max = w < vj->w_max ? div_u64((u64)w * (100 + keep), 200) : w;
+	vj->epoch = vj_stamp();
+	return div_u64((u64)w * keep, 100);
+}
+
+static void vj_share(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	if (vj->state == VJ_SHARED)
 		return;
+	vj_enter(vj, VJ_SHARED);
+	vj->w_max = 0;
+	vj_cubic_reduce(vj, tp);
+}
 
-	if (empty)
-		vj_note_empty(vj);
-	else
-		vj->calm = 0;
-	if (empty && !vj->startup && !vj->draining &&
-	    inet_csk(sk)->icsk_ca_state != TCP_CA_Loss &&
-	    tcp_is_cwnd_limited(sk))
-		vj_hold_rate(tp, vj);
-	if (!held)
-		vj_answer_queue(sk, deep, empty);
+/*
+ * Has startup met a queue, or losses that the delivery rate does not outgrow?
+ * B is an average and lags, so that a rate that doubles is three times B.
+ */
+static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
+			     u64 before_bytes_per_s, u32 lost_pkts)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (vj->slow && vj_is_room(vj, vj->standing_us)) {
+		vj->roomy = 1;
+		vj_sink(sk, vj_drained_pkts(tp, vj));
+		return;
+	}
+	if (2 * rate_bytes_per_s >= 3 * before_bytes_per_s ||
+	    !tcp_is_cwnd_limited(sk)) {
+		vj->vain = 0;
+		return;
+	}
+	vj->vain++;
+	if (lost_pkts > tcp_snd_cwnd(tp) / 4 || (lost_pkts > 1 && vj->vain > 1)) {
+		vj_share(vj, tp);
+		vj_sink(sk, vj_ocwnd_pkts(tp, vj));
+		vj->w_max = tp->snd_ssthresh;
+	} else if (vj->vain == VJ_VAIN) {
+		vj_sink(sk, vj_ocwnd_pkts(tp, vj));
+	}
+}
+
+/* As above, but within the round trip: the next one would double it. */
+static bool vj_meets_queue(const struct veno_jitter *vj,
+			   const struct tcp_sock *tp)
+{
+	return vj->state == VJ_STARTUP && tp->lost == vj->lost &&
+	       tp->delivered - vj->round_end > VJ_STARTUP_PKTS &&
+	       vj->round_queue_us != VJ_NO_QUEUE_US &&
+	       vj_is_room(vj, 2 * vj->round_queue_us) &&
+	       veno_backlog_reaches(tcp_snd_cwnd(tp), vj->round_queue_us,
+				    vj->round_rtt_us, VJ_STARTUP_PKTS);
+}
+
+/* What is too much is not sent at all: the queue has little room left. */
+static void vj_end_startup(struct sock *sk)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	vj_note_standing(vj, tp);
+	vj->roomy = 1;
+	vj_sink(sk, vj_drained_pkts(tp, vj));
+	tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
+	vj_update_pacing(sk);
+}
+
+/*
+ * What to do about the queue that stood during the last round trip. One that
+ * stays deep is not ours alone: then the window waits for what comes.
+ */
+static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (deep)
+		vj->vain = min(vj->vain + 1, VJ_VAIN);
+	else if (empty)
+		vj->vain = 0;
+	if (vj->state == VJ_ALONE && vj->vain < VJ_VAIN && vj->slow &&
+	    vj_is_part_of_base(vj, vj->standing_us,
+			       tcp_param_get(&vj_drain_percent)))
+		vj_sink(sk, vj_drained_pkts(tp, vj));
+}
+
+/*
+ * More is lost than noise explains. Less than what was delivered is sent for a
+ * while, which shows what noise there is; if that was not it, the path has no
+ * queue that would show when it is full.
+ */
+static void vj_answer_excess(struct sock *sk)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 keep_pkts = vj_ocwnd_pkts(tp, vj) / 8 * 7;
+
+	if (vj->state == VJ_ALONE && !vj->resisted) {
+		vj->resisted = 1;
+	} else {
+		vj_share(vj, tp);
+		vj->roomy = 0;
+		keep_pkts = min(keep_pkts, vj_cubic_reduce(vj, tp));
+	}
+	vj_sink(sk, keep_pkts);
+}
+
+/*
+ * CUBIC's window once it is past its last maximum. Below that +1/2 a round trip,
+ * RFC 9438's for a path where Reno is as fast: who comes back faster sees less of
+ * the path below its top, and takes what is lost there for noise.
+ */
+static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
+				const struct veno_jitter *vj)
+{
+	u32 t_ms = (u16)(vj_stamp() - vj->epoch) * VJ_STAMP_MS +
+		   (tp->srtt_us >> 3) / USEC_PER_MSEC;
+	u32 target = cubic_window_pkts(vj->w_max,
+				       tcp_param_get(&vj_keep_percent), t_ms);
+	u32 w = tcp_snd_cwnd(tp);
+
+	if (target <= max(w, vj->w_max))
+		return 2 * w;
+	return max(w / min(target - w, w / 16 + 1), 2U);
 }
 
 /* Packets that have to be acknowledged for the window to grow by one. */
@@ -466,13 +611,246 @@ static u32 vj_credit_pkts(const struct tcp_sock *tp,
 	u32 w = tcp_snd_cwnd(tp);
 	u32 steps;
 
+	if (vj->state == VJ_SHARED)
+		return vj_cubic_credit_pkts(tp, vj);
+	if (vj->state == VJ_ALONE && vj->vain == VJ_VAIN)
+		return U16_MAX;
 	if (vj->slow)
 		return 2 * w;
-	if (vj->calm <= VJ_CALM_ROUNDS ||
-	    vj->queue_us > tcp_min_rtt(tp) >> VJ_EMPTY_SHIFT)
+	if (vj->calm <= VJ_CALM_ROUNDS)
 		return w;
 	steps = vj->calm - VJ_CALM_ROUNDS;
-	return max(w >> min(steps, 16U), min_t(u32, w, VJ_FASTEST_PKTS));
+	return max(w >> min(steps, 16U), min(w, 1U << VJ_ROOM_SHIFT));
+}
+
+/* Send @pkts until the trial shows; the threshold remembers what was sent. */
+static void vj_begin_trial(struct sock *sk, enum vj_trial trial, u32 pkts,
+			   u32 back_pkts)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	vj->trial = trial;
+	tp->snd_ssthresh = max(back_pkts, 2U);
+	tcp_snd_cwnd_set(tp, pkts);
+}
+
+static void vj_end_dip(struct sock *sk)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 ocwnd = vj_ocwnd_pkts(tp, vj) + 1;
+
+	vj->trial = VJ_NO_TRIAL;
+	if (vj_is_clear(tp, vj)) {
+		vj->resisted = 0;
+		vj->vain = 0;
+		tp->snd_ssthresh = clamp(ocwnd, 2U, tp->snd_ssthresh);
+		if (vj->state == VJ_SHARED && vj->roomy)
+			vj_enter(vj, VJ_ALONE);
+	}
+	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
+}
+
+/* Was an eighth more delivered than ever, and no more lost? */
+static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 most = (u64)tp->snd_ssthresh * tp->mss_cache * USEC_PER_SEC;
+
+	vj->trial = VJ_NO_TRIAL;
+	if (excess || rate_bytes_per_s * vj->base_us < most / 8 * 9) {
+		vj_sink(sk, min(tp->snd_ssthresh, vj_ocwnd_pkts(tp, vj)));
+		return;
+	}
+	vj_enter(vj, VJ_STARTUP);
+	vj->vain = 1;
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+}
+
+/* Is it time for a trial? */
+static bool vj_needs_trial(struct sock *sk)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 w = tcp_snd_cwnd(tp);
+	u32 most = max(w, vj->w_max);
+	u32 half;
+
+	if (vj->state == VJ_STARTUP || vj->draining)
+		return false;
+	if ((u16)(vj_stamp() - vj->base_stamp) >
+	    VJ_BASE_S * MSEC_PER_SEC / VJ_STAMP_MS) {
+		vj->base_us = vj_standing_rtt_us(vj);
+		vj->base_stamp = vj_stamp();
+		half = tabe_window_pkts(&vj->bandwidth, tcp_min_rtt(tp) / 2,
+					tp->mss_cache);
+		half = max(half, VJ_DELACK_PKTS + 0U);
+		if (w <= half)
+			return false;
+		vj_begin_trial(sk, VJ_DIP, half, w);
+		return true;
+	}
+	if (vj->state == VJ_SHARED && !vj->roomy && !vj->hold &&
+	    vj->calm == VJ_CALM_MAX) {
+		vj->calm = VJ_CALM_ROUNDS;
+		vj_begin_trial(sk, VJ_PROBE, most + DIV_ROUND_UP(most, 4),
+			       most);
+		return true;
+	}
+	return false;
+}
+
+/* A round trip of a trial, or the first: true. */
+static bool vj_try(struct sock *sk, u64 rate_bytes_per_s, bool excess)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	switch (vj->trial) {
+	case VJ_DIP:
+		if (tcp_packets_in_flight(tp) <= tcp_snd_cwnd(tp))
+			vj->trial = VJ_DIPPED;
+		return true;
+	case VJ_DIPPED:
+		vj_end_dip(sk);
+		return true;
+	case VJ_PROBE:
+		vj->trial = VJ_PROBED;
+		return true;
+	case VJ_PROBED:
+		vj_end_probe(sk, rate_bytes_per_s, excess);
+		return true;
+	}
+	return vj_needs_trial(sk);
+}
+
+/* Is less sent than when it was too much, and no queue? Then losses are noise. */
+static bool vj_is_settled(const struct veno_jitter *vj,
+			  const struct tcp_sock *tp)
+{
+	if (vj->draining || vj->trial)
+		return false;
+	if (vj->state == VJ_SHARED)
+		return !vj->hold && tcp_snd_cwnd(tp) < vj->w_max / 8 * 7 &&
+		       vj_is_clear(tp, vj);
+	return vj->hold == 1;
+}
+
+/*
+ * The share of a round trip that was lost; small windows take more of them.
+ * Beside others it is learnt slowly, as they have losses of their own.
+ *
+ * Return: more is lost than the noise that has been seen explains, with three
+ * times its scatter, two packets and, where a queue tells, 1/32; or two fifths,
+ * which no noise does for long.
+ */
+static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
+			 u32 sent_pkts, u32 lost_pkts)
+{
+	u64 expected;
+	s64 excess;
+	s32 share;
+
+	sent_pkts += vj->sent;
+	lost_pkts = min(lost_pkts + vj->sent_lost, sent_pkts);
+	vj->sent = 0;
+	vj->sent_lost = 0;
+	if (sent_pkts < VJ_LOSS_PKTS) {
+		vj->sent = sent_pkts;
+		vj->sent_lost = lost_pkts;
+		return false;
+	}
+	expected = (u64)sent_pkts * vj->noise;
+	excess = ((s64)lost_pkts - 2) * (1 << VJ_SHARE_SHIFT) - (s64)expected;
+	if (vj->roomy)
+		excess -= (u64)sent_pkts << (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT);
+	excess >>= VJ_SHARE_SHIFT;
+	if (vj_is_settled(vj, tp)) {
+		share = div_u64((u64)lost_pkts << VJ_SHARE_SHIFT, sent_pkts);
+		share = min_t(s32, share, U16_MAX) - vj->noise;
+		if (vj->state == VJ_SHARED)
+			share /= sent_pkts < 2 * VJ_LOSS_PKTS ? 16 : 8;
+		else if (vj->noise)
+			share /= 4;
+		vj->noise += share;
+	}
+	if (5 * (u64)lost_pkts > 2 * (u64)sent_pkts)
+		return true;
+	return excess > 0 &&
+	       excess * excess > (s64)(expected * 9 >> VJ_SHARE_SHIFT);
+}
+
+/*
+ * RFC 5681, section 4.1, and RFC 7661: the core leaves a window that the
+ * application does not use to a cong_control hook.
+ */
+static void vj_validate_window(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 used = max(tp->snd_cwnd_used, TCP_INIT_CWND + 0U);
+
+	if (tcp_is_cwnd_limited(sk) ||
+	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle) ||
+	    (s32)(tcp_jiffies32 - tp->snd_cwnd_stamp) < inet_csk(sk)->icsk_rto)
+		return;
+	if (used < tcp_snd_cwnd(tp)) {
+		tp->snd_ssthresh = tcp_current_ssthresh(sk);
+		tcp_snd_cwnd_set(tp, (tcp_snd_cwnd(tp) + used) / 2);
+	}
+	tp->snd_cwnd_used = 0;
+	tp->snd_cwnd_stamp = tcp_jiffies32;
+}
+
+/* A round trip is over. Not inline: it must not cost the other ACKs registers. */
+static noinline void vj_end_round(struct sock *sk, bool limited)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool measured = vj->round_queue_us != VJ_NO_QUEUE_US;
+	bool dips = vj->trial == VJ_DIP || vj->trial == VJ_DIPPED;
+	u64 before = vj->bandwidth.bw_bytes_per_s;
+	u32 lost = tp->lost - vj->lost;
+	u32 sent = tp->delivered - vj->round_end + lost;
+	bool excess = vj_note_loss(vj, tp, sent, lost);
+	bool held = vj->hold;
+	bool deep, empty;
+	u64 rate;
+
+	vj->judged = 0;
+	vj->hold -= held;
+	vj_check_clock(vj, tp);
+	if (measured)
+		vj_note_standing(vj, tp);
+	deep = vj_is_deep(vj, vj->standing_us);
+	empty = measured && vj_is_empty(vj, deep);
+	rate = vj_update_bandwidth(vj, tp, limited || dips, empty);
+	vj->round_end = tp->delivered;
+	vj->lost = tp->lost;
+	if (!measured)
+		return;
+
+	if (vj->state != VJ_STARTUP && vj->slow &&
+	    vj_is_room(vj, vj->standing_us))
+		vj->roomy = 1;
+	vj->calm = empty ? min(vj->calm + 1, VJ_CALM_MAX) : 0;
+	if (vj_try(sk, rate, excess)) {
+		/* the window is the trial's */
+	} else if (vj->state == VJ_STARTUP) {
+		vj_check_startup(sk, rate, before, lost);
+	} else if (!held) {
+		if (excess && !vj->draining)
+			vj_answer_excess(sk);
+		else
+			vj_answer_queue(sk, deep, empty);
+		if (vj->state == VJ_SHARED && vj->roomy &&
+		    vj->calm > 2 * VJ_CALM_ROUNDS && vj_is_clear(tp, vj))
+			vj_enter(vj, VJ_ALONE);
+	}
+	if (!vj->trial && !vj->draining)
+		vj_validate_window(sk);
+	vj->credit_pkts = min_t(u32, vj_credit_pkts(tp, vj), U16_MAX);
 }
 
 static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
@@ -483,10 +861,10 @@ static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
 		if (!acked_pkts)
 			return;
 	}
-	tcp_cong_avoid_ai(tp, vj_credit_pkts(tp, vj), acked_pkts);
+	tcp_cong_avoid_ai(tp, vj->credit_pkts, acked_pkts);
 }
 
-/* One packet less for two that arrived, down to the threshold. */
+/* One packet less for two that arrive, down to the threshold. */
 static void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 		     u32 acked_pkts)
 {
@@ -501,16 +879,13 @@ static void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 	vj->draining = 0;
 }
 
-/* Half of what is sent is lost: no noise does that for long. */
-static bool vj_is_hopeless(const struct tcp_sock *tp,
-			   const struct veno_jitter *vj)
+/* May the window grow? Not while congestion is being repaired. */
+static bool vj_may_grow(const struct sock *sk, const struct veno_jitter *vj)
 {
-	u32 ocwnd = tabe_window_pkts(&vj->bandwidth, vj_path_us(vj),
-				     tp->mss_cache);
-	u32 used_pkts = min(tcp_snd_cwnd(tp), tp->packets_out);
-
-	return !vj->startup && ocwnd &&
-	       used_pkts / VJ_LOST_HALF > ocwnd + VJ_DRAIN_MIN_PKTS;
+	return !vj->hold && !vj->trial && tcp_is_cwnd_limited(sk) &&
+	       (vj->random || inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery ||
+		(inet_csk(sk)->icsk_ca_state == TCP_CA_Loss &&
+		 tcp_in_slow_start(tcp_sk(sk))));
 }
 
 /* Too little of ours waits: a packet, or half of one where queues are known. */
@@ -519,32 +894,33 @@ static bool vj_is_queueless(const struct tcp_sock *tp,
 {
 	u32 w = tcp_snd_cwnd(tp);
 
-	if (vj->standing_max_us > tcp_min_rtt(tp) >> VJ_EMPTY_SHIFT)
+	if (vj_is_room(vj, vj->standing_max_us))
 		w *= 2;
-	return !veno_backlog_reaches(w, vj->standing_us, vj->standing_rtt_us,
+	return !veno_backlog_reaches(w, vj->standing_us, vj_standing_rtt_us(vj),
 				     1);
 }
 
 /*
  * Only a full queue drops, and it is as full as it has ever been. A queue that
  * is kept short has its own top, where random losses happen as well: there it
- * takes several in a row.
+ * takes several in a row. Without room, noise is what loses at least a packet of
+ * each window.
  */
 static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 {
-	u32 queue_us = min(vj->queue_us, vj->standing_us);
+	u32 queue_us = min(vj->round_queue_us, vj->standing_us);
 
-	if (vj_is_hopeless(tp, vj))
-		return true;
+	if (vj->state == VJ_STARTUP)
+		return false;
+	if (!vj->roomy)
+		return (u64)tcp_snd_cwnd(tp) * vj->noise < 1 << VJ_SHARE_SHIFT;
 	if (vj_is_queueless(tp, vj) ||
 	    (u64)queue_us * 100 < (u64)vj->standing_max_us * VJ_TOP_PERCENT) {
 		vj->tops -= min_t(u32, vj->tops, VJ_TOPS_STEP);
 		return false;
 	}
 	vj->tops = min(vj->tops + 1, VJ_TOPS_MAX);
-	return vj->tops > VJ_TOPS ||
-	       vj_is_part_of_base(tp, queue_us,
-				  tcp_param_get(&vj_deep_percent));
+	return vj->tops > VJ_TOPS || vj_is_deep(vj, queue_us);
 }
 
 static void vj_tell_verdict(const struct sock *sk, bool probed)
@@ -552,11 +928,21 @@ static void vj_tell_verdict(const struct sock *sk, bool probed)
 	const struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_verdict_features features = {
 		.backlog = vj_backlog(tcp_sk(sk), vj),
-		.queue_us = vj->queue_us,
+		.queue_us = vj->standing_us,
 		.queue_max_us = vj->standing_max_us,
 	};
 
 	tcp_verdict(sk, !vj->random, probed, &features);
+}
+
+/* The queue overflows: if it was deep although we drained it, it is others'. */
+static void vj_note_overflow(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	if (vj->state != VJ_ALONE)
+		return;
+	if (vj->vain == VJ_VAIN ||
+	    (vj_is_deep(vj, vj->standing_us) && ++vj->resisted == VJ_RESISTED))
+		vj_share(vj, tp);
 }
 
 /* Answer a loss or, if @signalled, a CE mark or a full queue of this host. */
@@ -564,38 +950,28 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 percent = VJ_CE_KEEP_PERCENT;
-	u64 keep_pkts;
+	u32 keep_pkts;
 
 	vj->judged = 1;
 	vj->random = !signalled && !vj_is_congestion(tp, vj);
 	if (!signalled) {
-		vj->lost = tp->lost;
 		if (tcp_verdict_is_watched())
 			vj_tell_verdict(sk, probed);
 		if (vj->random)
 			return;
-		if (!vj->startup && !vj->hold)
-			vj_resisted(vj);
-		percent = tcp_param_get(&vj_keep_percent);
+		vj_note_overflow(vj, tp);
+		/* one answer is enough until it shows */
+		if (vj->hold && vj->answered)
+			return;
 	}
-	keep_pkts = div_u64((u64)tcp_snd_cwnd(tp) * percent, 100);
-	if (!vj->competing)
-		keep_pkts = min_t(u64, keep_pkts, vj_drained_pkts(tp, vj));
+	keep_pkts = vj_cubic_reduce(vj, tp);
+	if (signalled || vj->state == VJ_ALONE)
+		keep_pkts = div_u64((u64)tcp_snd_cwnd(tp) * VJ_CE_KEEP_PERCENT,
+				    100);
+	if (vj->state == VJ_ALONE)
+		keep_pkts = min(keep_pkts, vj_drained_pkts(tp, vj));
 	vj_sink(sk, keep_pkts);
-}
-
-/* Each round trip of a long recovery is judged, not only its beginning. */
-static void vj_note_losses(struct sock *sk)
-{
-	struct veno_jitter *vj = inet_csk_ca(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	if (tp->lost == vj->lost)
-		return;
-	if (!vj->judged && inet_csk(sk)->icsk_ca_state >= TCP_CA_Recovery)
-		vj_judge(sk, false, false);
-	vj->lost = tp->lost;
+	vj->answered = 1;
 }
 
 static void vj_main(struct sock *sk, const struct rate_sample *rs)
@@ -603,19 +979,26 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (likely(vj_note_time(vj, tp)) && rs->rtt_us > 0)
+	if (likely(vj_note_time(vj, tp)) && rs->rtt_us > 0) {
+		vj_note_base(vj, tp, rs->rtt_us);
 		vj_note_queue(vj, tp, rs->rtt_us);
+	}
+	/* each round trip of a long recovery is judged, not only its beginning */
+	if (unlikely(tp->lost != vj->lost) && !vj->judged &&
+	    inet_csk(sk)->icsk_ca_state >= TCP_CA_Recovery)
+		vj_judge(sk, false, false);
 	if (rs->delivered > 0 && !before(rs->prior_delivered, vj->round_end)) {
-		vj_end_round(sk);
+		vj_end_round(sk, rs->is_app_limited);
 		vj_update_pacing(sk);
+	} else if (unlikely(vj_meets_queue(vj, tp))) {
+		vj_end_startup(sk);
 	}
-	vj_note_losses(sk);
-	if (rs->acked_sacked) {
-		if (vj->draining)
-			vj_drain(tp, vj, rs->acked_sacked);
-		else if (!vj->hold && tcp_is_cwnd_limited(sk))
-			vj_grow(tp, vj, rs->acked_sacked);
-	}
+	if (!rs->acked_sacked)
+		return;
+	if (vj->draining)
+		vj_drain(tp, vj, rs->acked_sacked);
+	else if (vj_may_grow(sk, vj))
+		vj_grow(tp, vj, rs->acked_sacked);
 }
 
 TCP_CONG_CONTROL(vj_cong_control, vj_main);
@@ -640,43 +1023,50 @@ static u32 vj_ssthresh(struct sock *sk)
 	bool signalled = tcp_loss_is_signalled(tp, probed);
 
 	vj->probed = 0;
+	vj->undo_state = vj->state;
 	if (signalled || !vj->judged)
 		vj_judge(sk, signalled, probed);
-	if (vj->startup || vj->draining ||
+	if (vj->state == VJ_STARTUP || vj->draining ||
 	    (vj->random && tcp_in_slow_start(tp)))
 		return tp->snd_ssthresh;
 	return max(tcp_snd_cwnd(tp), 2U);
 }
 
+/* What is lost so far is answered, or was not lost. */
+static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	vj->lost = tp->lost;
+	vj->sent = 0;
+	vj->sent_lost = 0;
+	vj->draining = 0;
+	vj->hold = 0;
+	vj->trial = VJ_NO_TRIAL;
+}
+
 /*
- * tcp_enter_loss() has left one packet above what is in flight. After a random
- * loss the path can take more; a second timeout in a row says that it cannot.
- * Nothing timed out, and the window is to stay, if the path's MTU has shrunk.
+ * tcp_enter_loss() has left one packet above what is in flight, and slow start
+ * goes from there as RFC 5681 has it, up to half of what was in flight, or to
+ * ocwnd after a loss that was noise. A smaller MTU of the path also comes here
+ * (tcp_simple_retransmit()), and is no loss: it leaves nothing to undo.
  */
 static void vj_set_state(struct sock *sk, u8 new_state)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 ocwnd;
+	u32 most;
 
 	if (new_state != TCP_CA_Loss)
 		return;
-	vj->lost = tp->lost;
+	vj_forget_losses(vj, tp);
 	if (!tp->undo_marker)
 		return;
-	vj->draining = 0;
-	vj->hold = 0;
-	ocwnd = tabe_window_pkts(&vj->bandwidth, tcp_min_rtt(tp),
-				 tp->mss_cache);
-	if (!vj->bandwidth.bw_bytes_per_s)
-		ocwnd = tp->prior_cwnd / 2;
-	ocwnd = clamp(ocwnd, 2U, max(tp->prior_cwnd, 2U));
-	if (inet_csk(sk)->icsk_retransmits) {
-		vj->startup = 0;
-		tp->snd_ssthresh = ocwnd;
-	} else if (vj->random) {
-		tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), ocwnd));
-	}
+	most = max(tp->prior_cwnd / 2, 2U);
+	if (vj->state == VJ_STARTUP)
+		vj_share(vj, tp);
+	else if (vj->random && !inet_csk(sk)->icsk_retransmits)
+		most = clamp(vj_ocwnd_pkts(tp, vj), most,
+			     max(tp->prior_cwnd, 2U));
+	tp->snd_ssthresh = min(tp->snd_ssthresh, most);
 }
 
 /* The core gives the old threshold back. */
@@ -684,17 +1074,39 @@ static u32 vj_undo_cwnd(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 
-	vj->draining = 0;
-	vj->hold = 0;
+	vj->state = vj->undo_state;
+	vj_forget_losses(vj, tcp_sk(sk));
 	return tcp_reno_undo_cwnd(sk);
 }
 
-/* The first packet after a silence: that one is no evidence either. */
+/*
+ * The first packet after a silence, which is no evidence of a slower path. After
+ * a long one the path may be another: RFC 5681, section 4.1, and all that was
+ * learnt of it is asked for again.
+ */
 static void vj_resume(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	s32 idle = tcp_jiffies32 - tp->lsndtime;
+	u32 rto = max(inet_csk(sk)->icsk_rto, 1U);
+	u32 w = tcp_snd_cwnd(tp);
 
 	tabe_restart(&vj->bandwidth);
+	if (idle <= (s32)rto ||
+	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
+		return;
+	tp->snd_ssthresh = tcp_current_ssthresh(sk);
+	tcp_snd_cwnd_set(tp, max(w >> min_t(u32, idle / rto, 31),
+				 min_t(u32, w, TCP_INIT_CWND)));
+	tp->snd_cwnd_stamp = tcp_jiffies32;
+	tp->snd_cwnd_used = 0;
+	vj->bandwidth.bw_bytes_per_s = 0;
+	vj->roomy = 0;
+	vj->standing_max_us = 0;
+	vj_forget_losses(vj, tp);
+	vj_enter(vj, VJ_STARTUP);
+	vj_update_pacing(sk);
 }
 
 TCP_CONG_TX_START(vj_tx_start, vj_resume);
@@ -713,12 +1125,11 @@ static size_t vj_get_info(struct sock *sk, u32 ext, int *attr,
 			  union tcp_cc_info *info)
 {
 	const struct veno_jitter *vj = inet_csk_ca(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
 	const struct tcp_info_state state = {
 		.bw_bytes_per_s = vj->bandwidth.bw_bytes_per_s,
-		.base_rtt_us = tcp_min_rtt(tp),
-		.jitter_ratio = vj_jitter_ratio(vj, tcp_min_rtt(tp)),
-		.backlog = vj_backlog(tp, vj),
+		.base_rtt_us = vj->base_us,
+		.jitter_ratio = vj_jitter_ratio(vj, vj->base_us),
+		.backlog = vj_backlog(tcp_sk(sk), vj),
 	};
 
 	return tcp_info_fill(&state, ext, attr, info);
@@ -753,5 +1164,5 @@ module_init(vj_register);
 module_exit(vj_unregister);
 
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("veno_jitter: short queues, loss differentiation, measured bandwidth");
-MODULE_VERSION("0.1");
+MODULE_DESCRIPTION("veno_jitter: short queues, loss differentiation, CUBIC's share beside others");
+MODULE_VERSION("0.2");

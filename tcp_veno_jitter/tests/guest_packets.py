@@ -198,8 +198,8 @@ for receiver in RECEIVERS:
 
 
 def assert_sunk(answer: Answer) -> None:
-    """To what was measured, or to 0.8 w if that is less; a queue of others may be left."""
-    threshold_pkts, most_pkts = answer.now.ssthresh_pkts, answer.before.cwnd_pkts * 80 // 100
+    """To what was measured, or to 0.85 w if that is less; a queue of others may be left."""
+    threshold_pkts, most_pkts = answer.now.ssthresh_pkts, answer.before.cwnd_pkts * 85 // 100
     assert min(most_pkts, int(answer.measured_pkts)) <= threshold_pkts <= most_pkts, answer
     assert answer.after.cwnd_pkts == threshold_pkts, answer
 
@@ -289,7 +289,7 @@ def assert_marked(name: str, answer: Answer) -> None:
 # --- timeouts ----------------------------------------------------------------
 
 
-@claim("a timeout without a queue: half or what was measured; jtcp, veno_jitter do not start over")
+@claim("a timeout without a queue: half or what was measured; jtcp does not start over")
 def check_timeout(name):
     with quiet(name) as peer:
         before, now = lose_all(peer)
@@ -298,7 +298,7 @@ def check_timeout(name):
             assert now.ssthresh_pkts == w // 2, (before, now)
         else:
             near(now.ssthresh_pkts, w, w / 4)
-        if name in ("jtcp", "veno_jitter"):
+        if name == "jtcp":
             near(now.cwnd_pkts, now.ssthresh_pkts, w / 4)
         else:
             assert now.cwnd_pkts == 1
@@ -383,7 +383,7 @@ def check_undo_timeout(name):
         held = peer.wire.now_us + 1_000_000
         peer.hold_us = lambda segment: max(0, held - segment.sent_us)
         before, now = peer.wait_for(lambda now: now.ca_state == net.LOSS)
-        assert now.cwnd_pkts < before.cwnd_pkts or name in ("jtcp", "veno_jitter")
+        assert now.cwnd_pkts < before.cwnd_pkts or name == "jtcp"
         _, after = peer.wait_for(lambda now: now.ca_state == net.OPEN)
         assert after.cwnd_pkts >= before.cwnd_pkts, (before, after)
         assert after.ssthresh_pkts >= before.ssthresh_pkts, (before, after)
