@@ -48,8 +48,9 @@
  *   dip    base has not been seen for 10 s: half of what it holds for a round
  *          trip. Flows of one kind see the same smallest RTT, so they soon dip
  *          together; then the queue is empty, and base is what it is.
- *   probe  SHARED, no room and no queue for 247 round trips: a quarter more
- *          than the most it ever had. If that is delivered, STARTUP.
+ *   probe  SHARED, no room and no queue for 247 round trips, or 8 with a window
+ *          of less than 8: a quarter more than the most it ever had. If that is
+ *          delivered, STARTUP.
  *
  *   symbol  field                    unit
  *   Q       standing_us              us
@@ -511,7 +512,8 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 		return;
 	}
 	vj->vain++;
-	if (lost_pkts > tcp_snd_cwnd(tp) / 4 || (lost_pkts > 1 && vj->vain > 1)) {
+	if (lost_pkts > tcp_snd_cwnd(tp) / 4 ||
+	    (lost_pkts > 1 && vj->vain > 1)) {
 		vj_share(vj, tp);
 		vj_sink(sk, vj_ocwnd_pkts(tp, vj));
 		vj->w_max = tp->snd_ssthresh;
@@ -693,7 +695,8 @@ static bool vj_needs_trial(struct sock *sk)
 		return true;
 	}
 	if (vj->state == VJ_SHARED && !vj->roomy && !vj->hold &&
-	    vj->calm == VJ_CALM_MAX) {
+	    vj->calm >= (most < VJ_STARTUP_PKTS ? 2 * VJ_CALM_ROUNDS :
+						 VJ_CALM_MAX)) {
 		vj->calm = VJ_CALM_ROUNDS;
 		vj_begin_trial(sk, VJ_PROBE, most + DIV_ROUND_UP(most, 4),
 			       most);
