@@ -251,6 +251,20 @@ static void jsctp_note_queue(const struct sctp_transport *t, struct jsctp *j)
 		jsctp_end_round(t, j);
 }
 
+static void jsctp_note_min_rtt(struct jsctp *j, u32 rtt_us)
+{
+	if (!j->min_rtt_us || rtt_us < j->min_rtt_us)
+		j->min_rtt_us = max(rtt_us, 1U);
+}
+
+static void jsctp_note_srtt(struct jsctp *j, u32 rtt_us)
+{
+	if (!j->srtt_us)
+		j->srtt_us = max(rtt_us, 1U);
+	else
+		j->srtt_us += (s32)(rtt_us - j->srtt_us) >> JSCTP_RTT_SHIFT;
+}
+
 /*
  * A window's packets are sent as those of the window before are acknowledged, so
  * a gap longer than a round trip means that there was nothing to send, or that a
@@ -266,14 +280,30 @@ static void jsctp_timed(struct sctp_transport *t,
 	j->timed = 1;
 	j->newest = *times;
 
-	if (!j->min_rtt_us || times->rtt_us < j->min_rtt_us)
-		j->min_rtt_us = max(times->rtt_us, 1U);
+	jsctp_note_min_rtt(j, times->rtt_us);
 	jsctp_note_queue(t, j);
-	if (!j->srtt_us)
-		j->srtt_us = max(times->rtt_us, 1U);
-	else
-		j->srtt_us += (s32)(times->rtt_us - j->srtt_us) >>
-			      JSCTP_RTT_SHIFT;
+	jsctp_note_srtt(j, times->rtt_us);
+}
+
+/*
+ * Without TIMESTAMP chunks the protocol's own round trips are all that is known.
+ * They decide nothing, as the losses are then congestion: they are told.
+ */
+static void jsctp_rtt(struct sctp_transport *t, u32 rtt_us)
+{
+	struct jsctp *j = sctp_cong_priv(t);
+
+	if (t->asoc->timestamp.used)
+		return;
+	jsctp_note_min_rtt(j, rtt_us);
+	jsctp_note_srtt(j, rtt_us);
+}
+
+/* A path that another algorithm has used has been measured. */
+static void jsctp_init(struct sctp_transport *t, enum sctp_cong_start why)
+{
+	if (why == SCTP_CONG_CHANGE && t->srtt)
+		jsctp_rtt(t, jiffies_to_usecs(t->srtt));
 }
 
 static void jsctp_count(struct jsctp *j, u32 bytes, u32 payload)
@@ -503,19 +533,22 @@ static void jsctp_show(struct sctp_transport *t, struct seq_file *seq)
 /* --- the module ---------------------------------------------------------- */
 
 static struct sctp_cong_ops jsctp = {
+	.init	= jsctp_init,
 	.raise	= jsctp_raise,
 	.lower	= jsctp_lower,
 	.timed	= jsctp_timed,
+	.rtt	= jsctp_rtt,
 	.show	= jsctp_show,
 	.name	= "jsctp",
 	.owner	= THIS_MODULE,
 };
 
-static void jsctp_abe_init(struct sctp_transport *t)
+static void jsctp_abe_init(struct sctp_transport *t, enum sctp_cong_start why)
 {
 	struct jsctp *j = sctp_cong_priv(t);
 
 	j->abe = 1;
+	jsctp_init(t, why);
 }
 
 static struct sctp_cong_ops jsctp_abe = {
@@ -523,6 +556,7 @@ static struct sctp_cong_ops jsctp_abe = {
 	.raise	= jsctp_abe_raise,
 	.lower	= jsctp_abe_lower,
 	.timed	= jsctp_timed,
+	.rtt	= jsctp_rtt,
 	.show	= jsctp_show,
 	.name	= "jsctp_abe",
 	.owner	= THIS_MODULE,

@@ -847,6 +847,37 @@ def check_restart_forgets():
         assert_halved(lose_one(peer))
 
 
+def told(name: str) -> int:
+    """Return a figure that /proc tells of the only path that uses one of our algorithms."""
+    _, *lines = Path("/proc/net/sctp/cong").read_text().splitlines()
+    values = [line.split(f" {name}=")[1].split()[0] for line in lines if f" {name}=" in line]
+    assert len(values) == 1, lines
+    return int(values[0])
+
+
+@claim("without times the protocol's round trips are learnt; a change of algorithm keeps them")
+def check_untimed_round_trips():
+    """The kernel measures them in ticks, 4 ms here; a restart makes a path a new one."""
+    with flowing("jsctp", extensions=()) as peer:
+        near(told("min_rtt_us"), RTT_US, 8000)
+        assert told("srtt_us") >= told("min_rtt_us")
+        for name in ("rfc9260", "jsctp_abe"):
+            peer.choose(name)
+        kept_us = told("srtt_us")
+        near(kept_us, RTT_US, 20_000)
+        assert not told("sampled")
+        assert_halved(lose_one(peer))
+        peer.bulk = False
+        peer.wire.run(2)
+        peer.restart(peer.tag + 1, 0x2000)
+        peer.wire.run(0.05)
+        assert told("min_rtt_us") == told("srtt_us") == 0
+    with flowing("jsctp") as peer:
+        for name in ("rfc9260", "jsctp_abe"):
+            peer.choose(name)
+        assert told("min_rtt_us") == 0, "with times it is they that count"
+
+
 def asconf(peer: Peer, serial: int, *wanted: bytes) -> None:
     """Ask for a change of our addresses, from the first one."""
     own = sp.parameter(sp.IPV4_ADDRESS, socket.inet_aton(PEER[0]))

@@ -224,3 +224,19 @@ def test_source_applies_without_fuzz(tree, tmp_path):
     assert not run(*make, f"SOURCE={pristine(tree)}")
     assert (out / "net/sctp/cong.c").exists() and not list(out.rglob("*.rej"))
     assert not list(out.rglob("*.orig")) and not (out / "Makefile").exists()
+
+
+UNDER_RCU = re.compile(r"rcu_read_lock\(\);(.*?)rcu_read_unlock\(\);", re.DOTALL)
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_nothing_that_may_wait_is_asked_under_rcu(tree, tmp_path):
+    """capable() asks security modules and is audited; loading a module waits."""
+    source = tmp_path / "source"
+    shutil.copytree(pristine(tree), source)
+    for patch in patches_for(version_of(source)):
+        run("patch", "-d", source, "-p1", "-N", "-s", "-i", patch)
+    spans = UNDER_RCU.findall((source / "net/sctp/cong.c").read_text())
+    assert len(spans) >= 4
+    for span in spans:
+        assert not re.search(r"capable|sctp_cong_allowed|request_module|GFP_KERNEL", span), span
