@@ -26,6 +26,7 @@ TFRC_SOURCES = PROJECT / "tfrc_uddj_user"
 RESULT_SOURCES = (
     "topologies.py",
     "links.py",
+    "qdiscs.py",
     "lablink.py",
     "linktraces.py",
     "linkmodels.py",

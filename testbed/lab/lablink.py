@@ -8,32 +8,16 @@ the lab.
 """
 
 import errno
-import socket
 import struct
 from dataclasses import replace
 from enum import IntEnum
 
-from lab.links import (
-    CHILD_HANDLE,
-    CHILD_PARENT,
-    HANDLE,
-    NLM_F_CREATE,
-    NLM_F_EXCL,
-    RTM_DELQDISC,
-    RTM_NEWQDISC,
-    TC_H_ROOT,
-    TCA_KIND,
-    TCA_OPTIONS,
-    Link,
-    _attribute,
-    _request,
-    change_link,
-    set_link,
-)
+from lab import qdiscs
+from lab.links import Link, change_link, set_link
+from lab.qdiscs import attribute
 
 MODULE = "sch_lablink"
 SCHEDULES = "schedules"  # the folder of $LAB_OUT with their steps, by digest
-NLA_F_NESTED = 0x8000
 STEP = struct.Struct("=QQ")  # how long it lasts, ns; its value
 STEPS_A_MESSAGE = 4000  # an attribute has 65535 bytes at most
 ORDER_MBPS = 100_000.0  # netem keeps the order of packets if it has a rate, whichever
@@ -60,33 +44,29 @@ def constant_rate(rate_mbps: float) -> bytes:
 def set_lablink(dev: str, link: Link, seed: int, schedules: dict[str, bytes]) -> None:
     """Give DEV of the current network namespace a new lablink with the queue of LINK, and its rate
     where SCHEDULES (name of an Attribute -> steps) has none; and the netem that it needs."""
-    with _netlink() as netlink:
-        if link.queue_pkts:
-            error = _request(netlink, RTM_DELQDISC, 0, dev, 0, b"")
-            if error not in (0, errno.ENOENT):
-                raise OSError(error, f"removing the qdisc of {dev}")
-        else:
-            set_link(dev, _around(link), seed)
-        steps = {Attribute[name.upper()]: packed for name, packed in schedules.items()}
-        if link.rate_mbps and not steps.keys() & {Attribute.RATE, Attribute.OPPORTUNITIES}:
-            steps[Attribute.RATE] = constant_rate(link.rate_mbps)
-        options = _attribute(Attribute.LIMIT, struct.pack("=I", link.limit_pkts))
-        options += _attribute(Attribute.SEED, struct.pack("=Q", seed))
-        _tell(netlink, dev, link, options, NLM_F_CREATE | NLM_F_EXCL)
-        size = STEP.size * STEPS_A_MESSAGE
-        for kind, packed in steps.items():
-            for start in range(0, len(packed), size):
-                options = _attribute(kind, packed[start : start + size])
-                options += _attribute(Attribute.MORE, b"") if start else b""
-                _tell(netlink, dev, link, options)
+    if link.queue_pkts:
+        qdiscs.delete(dev)
+    else:
+        set_link(dev, _around(link), seed)
+    steps = {Attribute[name.upper()]: packed for name, packed in schedules.items()}
+    if link.rate_mbps and not steps.keys() & {Attribute.RATE, Attribute.OPPORTUNITIES}:
+        steps[Attribute.RATE] = constant_rate(link.rate_mbps)
+    options = attribute(Attribute.LIMIT, struct.pack("=I", link.limit_pkts))
+    options += attribute(Attribute.SEED, struct.pack("=Q", seed))
+    _tell(dev, link, options, new=True)
+    size = STEP.size * STEPS_A_MESSAGE
+    for kind, packed in steps.items():
+        for start in range(0, len(packed), size):
+            options = attribute(kind, packed[start : start + size])
+            options += attribute(Attribute.MORE, b"") if start else b""
+            _tell(dev, link, options)
 
 
 def change_lablink(dev: str, link: Link) -> None:
     """Give the lablink of DEV the constant rate of LINK, if it has one, and the netem around it its
     loss and delay. What is queued stays, and leaves at the new rate; traces go on."""
     if link.rate_mbps:
-        with _netlink() as netlink:
-            _tell(netlink, dev, link, _attribute(Attribute.RATE, constant_rate(link.rate_mbps)))
+        _tell(dev, link, attribute(Attribute.RATE, constant_rate(link.rate_mbps)))
     if not link.queue_pkts:
         change_link(dev, _around(link))
 
@@ -94,8 +74,7 @@ def change_lablink(dev: str, link: Link) -> None:
 def begin_lablink(dev: str, link: Link, begin_ns: int) -> None:
     """Let the schedules of DEV's lablink begin at BEGIN_NS (CLOCK_MONOTONIC), before now."""
     packed = struct.pack("=Q", begin_ns % 2**64)
-    with _netlink() as netlink:
-        _tell(netlink, dev, link, _attribute(Attribute.BEGIN, packed))
+    _tell(dev, link, attribute(Attribute.BEGIN, packed))
 
 
 def describe(dev: str, link: Link) -> str:
@@ -114,15 +93,9 @@ def _around(link: Link) -> Link:
     return replace(link, rate_mbps=ORDER_MBPS if link.spread_ms else 0.0)
 
 
-def _netlink() -> socket.socket:
-    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-
-
-def _tell(netlink: socket.socket, dev: str, link: Link, options: bytes, flags: int = 0) -> None:
-    place = (HANDLE, TC_H_ROOT) if link.queue_pkts else (CHILD_HANDLE, CHILD_PARENT)
-    attributes = _attribute(TCA_KIND, b"lablink\0")
-    attributes += _attribute(TCA_OPTIONS | NLA_F_NESTED, options)
-    error = _request(netlink, RTM_NEWQDISC, flags, dev, place[0], attributes, place[1])
+def _tell(dev: str, link: Link, options: bytes, new: bool = False) -> None:
+    place = qdiscs.ROOT if link.queue_pkts else qdiscs.CHILD
+    error = qdiscs.tell(dev, "lablink", options, place, new=new, nested=True)
     if error == errno.ENOENT:
         raise OSError(error, f"no {MODULE} in this kernel: sudo make -C testbed/lablink install")
     if error:

@@ -8,27 +8,21 @@ alone, since it runs inside the lab.
 """
 
 import math
-import socket
 import struct
 import subprocess
 from dataclasses import dataclass
 
-# linux/rtnetlink.h, linux/pkt_sched.h
-RTM_NEWQDISC, RTM_DELQDISC = 36, 37
-NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400
-NLMSG_ERROR, NLA_F_NESTED = 2, 0x8000
-TC_H_ROOT = 0xFFFFFFFF
-TCA_KIND, TCA_OPTIONS = 1, 2
+from lab import qdiscs
+from lab.qdiscs import attribute
+
+# linux/pkt_sched.h
 TCA_NETEM_DELAY_DIST, TCA_NETEM_REORDER, TCA_NETEM_LOSS = 2, 3, 5
 TCA_NETEM_RATE, TCA_NETEM_RATE64 = 6, 8
 TCA_NETEM_LATENCY64, TCA_NETEM_JITTER64, TCA_NETEM_SLOT, TCA_NETEM_SLOT_DIST = 10, 11, 12, 13
 TCA_NETEM_PRNG_SEED, NETEM_LOSS_GE = 14, 2
 TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
 TC_LINKLAYER_ETHERNET = 1
-ENOENT = 2
 
-HANDLE = 0x10000  # 1:
-CHILD_HANDLE, CHILD_PARENT = 0x100000, HANDLE | 1  # 10: in class 1:1
 # aqm -> (the attribute that is its limit, what switches ECN on: dualpi2 always marks ECT packets)
 AQMS = {
     "codel": (2, 4),
@@ -175,16 +169,16 @@ class Link:
         small = min(rate_bytes_per_s, 2**32 - 1)
         rate = struct.pack("=BBHhHI", 0, TC_LINKLAYER_ETHERNET, 0, -1, 0, small)
         rates = rate + bytes(len(rate))  # no peak rate
-        options = _attribute(TCA_TBF_PARMS, rates + struct.pack("=III", TBF_LIMIT_BYTES, 0, 0))
-        options += _attribute(TCA_TBF_BURST, struct.pack("=I", TBF_BURST_BYTES))
+        options = attribute(TCA_TBF_PARMS, rates + struct.pack("=III", TBF_LIMIT_BYTES, 0, 0))
+        options += attribute(TCA_TBF_BURST, struct.pack("=I", TBF_BURST_BYTES))
         if rate_bytes_per_s > small:
-            options += _attribute(TCA_TBF_RATE64, struct.pack("=Q", rate_bytes_per_s))
+            options += attribute(TCA_TBF_RATE64, struct.pack("=Q", rate_bytes_per_s))
         return options
 
     def aqm_options(self) -> bytes:
         limit, ecn = AQMS[self.aqm]
-        options = _attribute(limit, struct.pack("=I", self.queue_pkts))
-        return options + (_attribute(ecn, struct.pack("=I", 1)) if ecn else b"")
+        options = attribute(limit, struct.pack("=I", self.queue_pkts))
+        return options + (attribute(ecn, struct.pack("=I", 1)) if ecn else b"")
 
     def netem_options(self, seed: int | None = None) -> bytes:
         """Return the payload of TCA_OPTIONS: struct tc_netem_qopt and nested attributes. Without
@@ -194,30 +188,30 @@ class Link:
         ticks = [min(ns // PSCHED_TICK_NS, 2**32 - 1) for ns in (delay_ns, jitter_ns)]
         gap = int(self.reorder_pct > 0)  # of so many packets one may overtake
         options = struct.pack("=IIIIII", ticks[0], self.limit_pkts, loss, gap, 0, ticks[1])
-        options += _attribute(TCA_NETEM_LATENCY64, struct.pack("=q", delay_ns))
-        options += _attribute(TCA_NETEM_JITTER64, struct.pack("=q", jitter_ns))
+        options += attribute(TCA_NETEM_LATENCY64, struct.pack("=q", delay_ns))
+        options += attribute(TCA_NETEM_JITTER64, struct.pack("=q", jitter_ns))
         if self.retry_pct:
             options += _table(TCA_NETEM_DELAY_DIST, _retry_table(self.retry_pct / 100))
         if self.reorder_pct:
             packed = struct.pack("=II", _probability(self.reorder_pct / 100), 0)
-            options += _attribute(TCA_NETEM_REORDER, packed)
+            options += attribute(TCA_NETEM_REORDER, packed)
         if self.loss_pct and self.burst_pkts:
             p, r = map(_probability, self.gilbert)
-            model = _attribute(NETEM_LOSS_GE, struct.pack("=IIII", p, r, 0, 0))
-            options += _attribute(TCA_NETEM_LOSS, model)
+            model = attribute(NETEM_LOSS_GE, struct.pack("=IIII", p, r, 0, 0))
+            options += attribute(TCA_NETEM_LOSS, model)
         if self.rate_mbps:
             rate_bytes_per_s = round(self.rate_mbps * 1e6 / 8)
             small = min(rate_bytes_per_s, 2**32 - 1)
-            options += _attribute(TCA_NETEM_RATE, struct.pack("=IiIi", small, 0, 0, 0))
+            options += attribute(TCA_NETEM_RATE, struct.pack("=IiIi", small, 0, 0, 0))
             if rate_bytes_per_s > small:
-                options += _attribute(TCA_NETEM_RATE64, struct.pack("=Q", rate_bytes_per_s))
+                options += attribute(TCA_NETEM_RATE64, struct.pack("=Q", rate_bytes_per_s))
         if self.aggregate_ms:
             mean_ns = round(self.aggregate_ms * 1e6)
             slot = struct.pack("=qqiiqq", 0, 0, self.aggregate_pkts, 0, mean_ns, mean_ns // 2)
-            options += _attribute(TCA_NETEM_SLOT, slot)
+            options += attribute(TCA_NETEM_SLOT, slot)
             options += _table(TCA_NETEM_SLOT_DIST, self.distributions["uniform"])
         if seed is not None:
-            options += _attribute(TCA_NETEM_PRNG_SEED, struct.pack("=Q", seed))
+            options += attribute(TCA_NETEM_PRNG_SEED, struct.pack("=Q", seed))
         return options
 
 
@@ -238,28 +232,7 @@ def _probability(p: float) -> int:
 
 
 def _table(kind: int, values: list[int]) -> bytes:
-    return _attribute(kind, struct.pack(f"={len(values)}h", *values))
-
-
-def _attribute(kind: int, payload: bytes) -> bytes:
-    length = 4 + len(payload)
-    return struct.pack("=HH", length, kind) + payload + b"\0" * (-length % 4)
-
-
-def _request(
-    netlink: socket.socket, kind: int, flags: int, dev: str, handle: int, attributes: bytes,
-    parent: int = TC_H_ROOT,
-) -> int:  # fmt: skip
-    """Send one qdisc request about DEV and return the kernel's errno (0: done)."""
-    body = struct.pack("=BxxxiIII", 0, socket.if_nametoindex(dev), handle, parent, 0)
-    body += attributes
-    flags |= NLM_F_REQUEST | NLM_F_ACK
-    netlink.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
-    reply = netlink.recv(65536)
-    _, reply_kind = struct.unpack_from("=IH", reply)
-    if reply_kind != NLMSG_ERROR:
-        raise OSError(f"unexpected netlink message {reply_kind} for {dev}")
-    return -struct.unpack_from("=i", reply, 16)[0]
+    return attribute(kind, struct.pack(f"={len(values)}h", *values))
 
 
 def set_link(dev: str, link: Link, seed: int) -> None:
@@ -268,41 +241,24 @@ def set_link(dev: str, link: Link, seed: int) -> None:
 
     The old one goes first: a change in place would keep its random state and its packets.
     """
-    clear_link(dev)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        if link.bucket_bytes:
-            subprocess.run(link.tc_command(dev, seed), shell=True, check=True)
-            return
-        steps = [("netem", HANDLE, TC_H_ROOT, link.netem_options(seed))]
-        if link.aqm:
-            steps = [
-                ("tbf", HANDLE, TC_H_ROOT, link.tbf_options()),
-                (link.aqm, CHILD_HANDLE, CHILD_PARENT, link.aqm_options()),
-            ]
-        for kind, handle, parent, options in steps:
-            attributes = _attribute(TCA_KIND, kind.encode() + b"\0")
-            nested = NLA_F_NESTED if kind == link.aqm else 0  # the newer ones insist
-            attributes += _attribute(TCA_OPTIONS | nested, options)
-            create = NLM_F_CREATE | NLM_F_EXCL
-            error = _request(netlink, RTM_NEWQDISC, create, dev, handle, attributes, parent)
-            if error:
-                raise OSError(error, f"{kind} on {dev}: {link.tc_command(dev, seed)}")
-
-
-def clear_link(dev: str) -> None:
-    """Take from DEV what set_link() gave it."""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        error = _request(netlink, RTM_DELQDISC, 0, dev, 0, b"")
-        if error not in (0, ENOENT):
-            raise OSError(error, f"removing the qdisc of {dev}")
+    qdiscs.delete(dev)
+    if link.bucket_bytes:
+        subprocess.run(link.tc_command(dev, seed), shell=True, check=True)
+        return
+    steps = [("netem", qdiscs.ROOT, link.netem_options(seed))]
+    if link.aqm:
+        steps = [
+            ("tbf", qdiscs.ROOT, link.tbf_options()),
+            (link.aqm, qdiscs.CHILD, link.aqm_options()),
+        ]
+    for kind, place, options in steps:
+        error = qdiscs.tell(dev, kind, options, place, new=True, nested=kind == link.aqm)
+        if error:
+            raise OSError(error, f"{kind} on {dev}: {link.tc_command(dev, seed)}")
 
 
 def change_link(dev: str, link: Link) -> None:
     """Make the netem of DEV what LINK says, in place: packets in it leave when they were to, and
     its random numbers go on. (A run of losses, if one is under way, ends.)"""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        attributes = _attribute(TCA_KIND, b"netem\0")
-        attributes += _attribute(TCA_OPTIONS, link.netem_options())
-        error = _request(netlink, RTM_NEWQDISC, 0, dev, HANDLE, attributes)
-        if error:
-            raise OSError(error, f"changing netem on {dev}: {link}")
+    if error := qdiscs.tell(dev, "netem", link.netem_options()):
+        raise OSError(error, f"changing netem on {dev}: {link}")

@@ -18,6 +18,7 @@ from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
 
+from lab import qdiscs
 from lab.lablink import (
     STEP,
     Attribute,
@@ -26,17 +27,8 @@ from lab.lablink import (
     constant_rate,
     set_lablink,
 )
-from lab.links import (
-    HANDLE,
-    RTM_NEWQDISC,
-    TC_H_ROOT,
-    TCA_KIND,
-    TCA_OPTIONS,
-    Link,
-    _attribute,
-    _request,
-    set_link,
-)
+from lab.links import Link, set_link
+from lab.qdiscs import attribute
 from labtest.claims import Claims, near
 
 CLAIMS = Claims()
@@ -346,12 +338,10 @@ def _(wire):
 def tell(options: dict) -> int:
     """Send OPTIONS, attribute -> payload, to v0's lablink; return the errno."""
     packed = b"".join(
-        _attribute(kind, struct.pack("=Q", time.monotonic_ns()) if payload is None else payload)
+        attribute(kind, struct.pack("=Q", time.monotonic_ns()) if payload is None else payload)
         for kind, payload in options.items()
     )
-    attributes = _attribute(TCA_KIND, b"lablink\0") + _attribute(TCA_OPTIONS | 0x8000, packed)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        return _request(netlink, RTM_NEWQDISC, 0, "v0", HANDLE, attributes, TC_H_ROOT)
+    return qdiscs.tell("v0", "lablink", packed, nested=True)
 
 
 @CLAIMS.add("a message that makes no sense is refused and changes nothing")

@@ -23,11 +23,11 @@ from pathlib import Path
 from mininet.log import setLogLevel
 from mininet.net import Mininet
 
-from lab import topologies
+from lab import qdiscs, topologies
 from lab.algorithms import ALGORITHMS, STOCK_SCTP
 from lab.guest.kernel_log import KernelLog
 from lab.lablink import SCHEDULES, begin_lablink, change_lablink, set_lablink
-from lab.links import Link, change_link, clear_link, link_of, set_link
+from lab.links import Link, change_link, link_of, set_link
 from lab.medium import Medium
 
 OUT = Path(os.environ["LAB_OUT"])
@@ -222,7 +222,7 @@ class Lab:
         FLOWS nobody's any more."""
         for dev in self.delayed:
             with NetworkNamespaceOf(self.net[dev.split("-")[0]].pid):
-                clear_link(dev)
+                qdiscs.delete(dev)
         self.delayed = []
         for flow in flows:
             if flow.get("delay_ms"):
