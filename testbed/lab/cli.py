@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command `testbed/run`."""
 
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from lab.backends import BACKENDS
 from lab.backends.base import Backend
 from lab.cpus import claimed
 from lab.errors import BadInput, LabError, unknown
+from lab.options import Jobs, Modules, Resume, Settings, check_seed, job_count, names, overrides
 from lab.scenario import Scenario
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
@@ -39,30 +39,14 @@ def main(
     list_: Annotated[
         bool, typer.Option("--list", help="List the scenarios and the algorithms.")
     ] = False,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Set an axis (loss_pct=1,5) or a key"
-            " (run.duration_s=60). May be given more than once.",
-        ),
-    ] = None,
+    set_: Settings = None,
     algorithms: Annotated[
         str,
         typer.Option(
             metavar="A,B", help="Run these instead of the scenario's own; any that the kernel has."
         ),
     ] = "",
-    module: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--module",
-            metavar="PATH",
-            help="A TCP module of your own: tcp_mine.c, a folder with a Kbuild (both are built"
-            " against the kernel in use), or tcp_mine.ko. May be given more than once.",
-        ),
-    ] = None,
+    module: Modules = None,
     seeds: Annotated[
         int | None, typer.Option(metavar="N", help="Repeat with seeds 1 to N.")
     ] = None,
@@ -90,16 +74,12 @@ def main(
             metavar="N", help="With vm and VM_CLOCK=real: how many processors a guest has."
         ),
     ] = 1,
-    jobs: Annotated[
-        int, typer.Option(metavar="N", help="Points side by side.", show_default="all cores")
-    ] = 0,
+    jobs: Jobs = 0,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for the results.", show_default="results/NAME"),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on in DIR; finished points are not run again.")
-    ] = False,
+    resume: Resume = False,
     exec_: Annotated[
         str,
         typer.Option(
@@ -125,13 +105,11 @@ def main(
         raise typer.Exit(_exec(exec_, partial(BACKENDS[backend], kernel, cpus), out))
     if not name:
         raise BadInput("name a scenario (see --list)")
-    scenario = scenarios.load(name, overrides(set_ or []))
+    scenario = scenarios.load(name, overrides(set_))
     chosen = _algorithms(scenario, algorithms)
     numbers = _seeds(scenario, seeds, seed)
-    if jobs < 0:
-        raise BadInput(f"--jobs {jobs}: at least 1")
+    jobs = job_count(jobs)
     make_backend = partial(BACKENDS[backend], kernel, cpus)
-    jobs = jobs or os.cpu_count() or 1
     make_backend = partial(_with_modules, make_backend, module or [])
     raise typer.Exit(_run(scenario, chosen, numbers, make_backend, jobs, out, resume))
 
@@ -146,30 +124,19 @@ def _with_modules(make_backend: Callable[[], Backend], paths: list[str]) -> Back
     return backend
 
 
-def overrides(settings: list[str]) -> dict[str, str]:
-    overrides = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals or not key or not value:
-            raise BadInput(f"--set {setting}: write it as KEY=VALUE")
-        overrides[key] = value
-    return overrides
-
-
 def _algorithms(scenario: Scenario, text: str) -> tuple[str, ...]:
     if not text:
         return scenario.run.algorithms
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    scenarios.check_algorithms(names)
-    return names
+    chosen = names(text)
+    scenarios.check_algorithms(chosen)
+    return chosen
 
 
 def _seeds(scenario: Scenario, count: int | None, single: int | None) -> list[int]:
     if count is not None and single is not None:
         raise BadInput("--seeds N runs seeds 1 to N and --seed K only K: give one of them")
     for number in (count, single):
-        if number is not None and not 1 <= number <= 10_000:
-            raise BadInput("seeds are numbers from 1 to 10000")
+        check_seed(number)
     return [single] if single else list(range(1, (count or scenario.run.seeds) + 1))
 
 

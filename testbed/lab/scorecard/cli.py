@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lab import harm, points, runner
+from lab import harm, options, points, runner
 from lab.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, is_algorithm_name
 from lab.backends import BACKENDS
 from lab.backends.base import Backend
-from lab.errors import BadInput, unknown
+from lab.errors import BadInput, LabError, unknown
+from lab.options import Jobs, Modules, Resume, Settings
 from lab.points import Point
 from lab.scorecard import judge, page, rows
 from lab.scorecard.judge import Card, Place
@@ -41,15 +42,7 @@ def main(
         str,
         typer.Option(metavar="A,B", help="What is judged: any TCP algorithm that the kernel has."),
     ] = "",
-    module: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--module",
-            metavar="PATH",
-            help="A TCP module of your own: tcp_mine.c, a folder with a Kbuild, or tcp_mine.ko."
-            " It is judged, too. May be given more than once.",
-        ),
-    ] = None,
+    module: Modules = None,
     rows_: Annotated[
         str, typer.Option("--rows", metavar="A,B", help="Only these sections or rows (see --list).")
     ] = "",
@@ -65,14 +58,7 @@ def main(
     seeds: Annotated[
         int | None, typer.Option(metavar="N", help="Repeat with seeds 1 to N.", show_default="3")
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Set an axis or a key of the rows that --rows names.",
-        ),
-    ] = None,
+    set_: Settings = None,
     gate: Annotated[
         bool,
         typer.Option(
@@ -88,16 +74,12 @@ def main(
         str, typer.Option(metavar="NAME", help="virtual or vm, as testbed/run --help says.")
     ] = "virtual",
     kernel: Annotated[str, typer.Option(metavar="KERNEL", help="As testbed/run --help says.")] = "",
-    jobs: Annotated[
-        int, typer.Option(metavar="N", help="Points side by side.", show_default="all cores")
-    ] = 0,
+    jobs: Jobs = 0,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for the page.", show_default="results/scorecard"),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on in DIR; finished points are not run again.")
-    ] = False,
+    resume: Resume = False,
 ) -> None:
     """Answer RFC 9743 by measurement: what a new congestion control is asked before it may be used
     on the Internet, held against Reno, CUBIC and BBR in the same run. docs/scorecard.md explains
@@ -106,13 +88,11 @@ def main(
     Exit status: 0 all points ran, whatever they say; 1 a point or a module failed, 2 bad input,
     3 see --gate, 130 interrupted.
     """
-    from lab.cli import overrides
-
-    names = tuple(dict.fromkeys(part.strip() for part in algorithms.split(",") if part.strip()))
-    asked = tuple(part.strip() for part in rows_.split(",") if part.strip())
-    settings = overrides(set_ or [])
-    _check(names, asked, settings, paths, path_seed, seeds, backend, jobs)
-    choice = Choice(asked, quick, paths, path_seed, tuple(settings.items()))
+    asked, of_rows = options.names(algorithms), options.names(rows_)
+    settings = options.overrides(set_)
+    jobs = options.job_count(jobs)
+    _check(asked, of_rows, settings, paths, path_seed, seeds, backend)
+    choice = Choice(of_rows, quick, paths, path_seed, tuple(settings.items()))
     sections = rows.load(choice)
     if list_:
         _list(sections)
@@ -120,27 +100,24 @@ def main(
     folder = out or (Path("results") / NAME if resume else fresh_folder(NAME))
     Store.check(folder, resume)
     made = BACKENDS[backend](kernel)
-    run = _Run(choice, sections, made, folder, jobs or os.cpu_count() or 1)
-    run.prepare(names, module or [])
+    run = _Run(choice, sections, made, folder, jobs)
+    run.prepare(asked, module or [])
     numbers = list(range(1, (seeds or (QUICK_SEEDS if quick else SEEDS)) + 1))
     raise typer.Exit(run.go(numbers, gate))
 
 
-def _check(names, asked, settings, paths, path_seed, seeds, backend, jobs) -> None:
+def _check(names, of_rows, settings, paths, path_seed, seeds, backend) -> None:
     """Refuse what makes no sense before anything is built."""
     for name in names:
         if not is_algorithm_name(name):
             raise BadInput(f"--algorithms: {name!r} is no name of an algorithm")
         if ALGORITHMS[name].transport != "tcp":
             raise BadInput(f"--algorithms {name}: the scorecard is about algorithms of TCP")
-    if settings and not asked:
+    if settings and not of_rows:
         raise BadInput("--set: name the rows that it is for with --rows")
     if paths < 0 or path_seed < 0 or paths > 10_000:
         raise BadInput("--paths is from 1 to 10000, --path-seed above 0")
-    if seeds is not None and not 1 <= seeds <= 10_000:
-        raise BadInput("seeds are numbers from 1 to 10000")
-    if jobs < 0:
-        raise BadInput(f"--jobs {jobs}: at least 1")
+    options.check_seed(seeds)
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS)
 

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Options that `testbed/run` and `testbed/run scorecard` have in common."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from lab.errors import BadInput
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set an axis (loss_pct=1,5) or a key (run.duration_s=60). May be given more than"
+        " once.",
+    ),
+]
+Modules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--module",
+        metavar="PATH",
+        help="A TCP module of your own: tcp_mine.c, a folder with a Kbuild (both are built"
+        " against the kernel in use), or tcp_mine.ko. May be given more than once.",
+    ),
+]
+Jobs = Annotated[
+    int, typer.Option(metavar="N", help="Points side by side.", show_default="all cores")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on in DIR; finished points are not run again.")
+]
+
+
+def overrides(settings: list[str] | None) -> dict[str, str]:
+    """Return what --set gives: key -> text."""
+    found = {}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals or not key or not value:
+            raise BadInput(f"--set {setting}: write it as KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def job_count(jobs: int) -> int:
+    """Return how many points run side by side."""
+    if jobs < 0:
+        raise BadInput(f"--jobs {jobs}: at least 1")
+    return jobs or os.cpu_count() or 1
+
+
+def check_seed(number: int | None) -> None:
+    if number is not None and not 1 <= number <= 10_000:
+        raise BadInput("seeds are numbers from 1 to 10000")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return what is listed in TEXT with commas, each once."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
