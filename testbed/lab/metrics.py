@@ -22,6 +22,8 @@ from lab.stats import jain_index
 
 UDP_PAYLOAD_BYTES = 1472  # of labflow's datagrams
 UDP_HEADER_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
+SUBFLOW_SUFFIX = ".2"  # of the name of an MPTCP flow's second subflow in flows.csv
+SUBFLOW_SUMS = ("cwnd_pkts", "bytes_acked", "retransmits", "delivered")
 VARIATION_S = 1.0  # goodput_variation is of means over so long
 DIGITS = 6  # of every figure in results.jsonl
 
@@ -90,7 +92,21 @@ def read_samples(path: Path, **types: type[pl.DataType]) -> pl.DataFrame:
     """Return the time series at PATH. TYPES: of columns; where there is no row, none tells them (of
     flows that are over before the first sample, say)."""
     types = {"time_s": pl.Float64} | types
-    return pl.read_csv(path, infer_schema_length=None, schema_overrides=types)
+    samples = pl.read_csv(path, infer_schema_length=None, schema_overrides=types)
+    return _with_subflows(samples) if "flow" in samples.columns else samples
+
+
+def _with_subflows(samples: pl.DataFrame) -> pl.DataFrame:
+    """Return SAMPLES of flows with second subflows as part of them: windows and counts together,
+    the rest the first one's."""
+    second = pl.col("flow").str.ends_with(SUBFLOW_SUFFIX)
+    if not samples.select(second.any()).item():
+        return samples
+    whole = samples.with_columns(pl.col("flow").str.strip_suffix(SUBFLOW_SUFFIX))
+    together = [name for name in SUBFLOW_SUMS if name in samples.columns]
+    return whole.group_by("time_s", "flow", maintain_order=True).agg(
+        pl.exclude("time_s", "flow", *together).first(), pl.col(together).sum()
+    ).select(samples.columns)  # fmt: skip
 
 
 def _timeouts(ends: list[dict]) -> int | None:

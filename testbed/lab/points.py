@@ -157,7 +157,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         if flow.is_udp and not flow.rate_mbps:
             continue
         for i, name in enumerate(flow.names()):
-            if not (i and flow.every_s):
+            if not (i and flow.share_hosts):
                 spans.append(flow.span(at.topology))
             start_s = flow.start_s + i * flow.every_s
             start_s = round(start_s + start_shift_s(seed, flow.name if flow.together else name), 6)
@@ -187,9 +187,12 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 )
             if flow.repeats and ALGORITHMS[chosen].transport != "tcp":
                 raise BadInput(f"flow {flow.name}: requests (repeats) are TCP's, not {chosen}'s")
+            if flow.mptcp and ALGORITHMS[chosen].transport != "tcp":
+                raise BadInput(f"flow {flow.name}: mptcp: {chosen} is no algorithm of TCP")
             of_algorithm = {
                 "repeats": flow.repeats,
                 "pause_s": flow.pause_s,
+                "mptcp": flow.mptcp,
                 "kind": flow.name,
                 "under_test": flow.under_test,
                 "algorithm": chosen,

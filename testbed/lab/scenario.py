@@ -180,8 +180,8 @@ class Sctp:
 
 @dataclass(frozen=True)
 class Flow:
-    """COUNT flows alike, each between a source and a receiver of its own; with EVERY_S all of
-    them between the same two."""
+    """COUNT flows alike, each between a source and a receiver of its own; with EVERY_S or TOGETHER
+    all of them between the same two."""
 
     name: str
     algorithm: str = UNDER_TEST
@@ -196,6 +196,7 @@ class Flow:
     pause_s: float = 0.0  # between an answer and the next request
     delay_ms: float = 0.0  # on its own way, behind the last hop
     together: bool = False  # the COUNT flows start at one instant
+    mptcp: bool = False  # a connection of two subflows, each from an address of its own
     first_hop: str = ""  # where it enters the way forward; nothing: at its begin
     last_hop: str = ""  # the last that it takes; nothing: to the end
     transport: str = ""  # tcp or sctp, as its algorithm; or udp: a rate that nothing slows down
@@ -206,6 +207,10 @@ class Flow:
     @property
     def under_test(self) -> bool:
         return self.algorithm == UNDER_TEST and not self.is_udp
+
+    @property
+    def share_hosts(self) -> bool:
+        return self.together or bool(self.every_s)
 
     @property
     def is_udp(self) -> bool:
@@ -808,6 +813,11 @@ def _check_flow(where: str, flow: Flow) -> None:
         raise BadInput(f"{where}.pause_s: not negative, and with repeats")
     if flow.together and flow.every_s:
         raise BadInput(f"{where}: together or every_s, not both")
+    if flow.mptcp and (flow.is_udp or (flow.share_hosts and flow.count > 1)):
+        raise BadInput(
+            f"{where}.mptcp: of TCP, and of flows between hosts of their own: not with every_s or"
+            " together"
+        )
     if not 0 <= flow.delay_ms <= 60_000:
         raise BadInput(f"{where}.delay_ms = {flow.delay_ms:g}: 0 to 60000")
     if flow.every_s < 0:
@@ -1012,6 +1022,8 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
         )
     if scenario.topology.tunnel and (first, last) != (0, len(scenario.topology.hops) - 1):
         raise BadInput(f"flow {flow.name}: with topology.tunnel flows take all hops, in it")
+    if flow.mptcp:
+        _check_mptcp(scenario, flow)
     if flow.delay_ms and scenario.medium:
         raise BadInput(f"flow {flow.name}: delay_ms: a {WIRELESS} has no router for it")
     way = flow.way(scenario.topology)
@@ -1032,6 +1044,16 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
         raise BadInput(
             f"flow {flow.name}: none of the links {', '.join(way)} has rate_mbps or trace: data"
             " would flow without end in no time"
+        )
+
+
+def _check_mptcp(scenario: Scenario, flow: Flow) -> None:
+    if scenario.medium or scenario.topology.homes > 1:
+        raise BadInput(f"flow {flow.name}: mptcp: on a dumbbell or chain with one home")
+    if scenario.run.packets or scenario.run.truth:
+        raise BadInput(
+            f"flow {flow.name}: mptcp: not with run.packets or run.truth, which know a flow by one"
+            " port"
         )
 
 

@@ -409,6 +409,34 @@ def add_tunnel(net: Mininet, kind: str, hops: int, mtu_bytes: int = 1500) -> Non
         )
 
 
+SUBFLOW_HOST = 3  # 10.100.7.3 is the second address of pair 7's sender, for a second subflow
+
+
+def add_subflow(net: Mininet, topo: Chain, end: str, pair: int, port: int) -> None:
+    """Let MPTCP connections that begin at END (src or dst) of PAIR have a second subflow, from a
+    second address and from PORT."""
+    node, address = net[topo.host(end, pair)], f"10.{NETS[end]}.{pair}.{SUBFLOW_HOST}"
+    intf = node.defaultIntf()
+    router = f"r{topo.places[pair - 1][end == 'dst']}"
+    run(
+        node,
+        f"ip addr add {address}/24 dev {intf.name}",
+        f"sysctl -qw net.ipv4.ip_local_port_range='{port} {port}'",
+        "ip mptcp limits set subflows 1 add_addr_accepted 0",
+        f"ip mptcp endpoint add {address} dev {intf.name} subflow",
+    )
+    known = f"{address} lladdr {intf.MAC()} dev {router}-{node.name} nud permanent"
+    run(net[router], f"ip neigh replace {known}")
+    run(net[topo.host("src" if end == "dst" else "dst", pair)], "ip mptcp limits set subflows 1")
+
+
+def drop_subflow(net: Mininet, topo: Chain, end: str, pair: int) -> None:
+    """Take back what add_subflow() gave."""
+    node = net[topo.host(end, pair)]
+    address = f"10.{NETS[end]}.{pair}.{SUBFLOW_HOST}"
+    run(node, "ip mptcp endpoint flush", f"ip addr del {address}/24 dev {node.defaultIntf().name}")
+
+
 def _neighbours(net: Mininet, intf: Intf) -> Iterator[tuple[str, str]]:
     """Give the addresses, IP and MAC, that INTF can reach at once."""
     if isinstance(intf.link, WirelessLink):

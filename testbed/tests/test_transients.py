@@ -152,6 +152,26 @@ def test_a_tunnel_takes_from_the_mtu_and_keeps_ecn(backend, kind):
     assert result["owd_ms_p50"] > 20
 
 
+def test_two_subflows_are_one_flow(backend):
+    """MPTCP beside Reno, 18 s in a queue that holds a round trip: both subflows carry, together
+    they and the rival fill the link, and no byte counts twice. The flow after them has one."""
+    flows = [{"name": "a", "mptcp": True}, {"name": "b", "algorithm": "reno"}]
+    values = path(flows=flows)
+    values["run"] |= {"packets": False, "duration_s": 20}
+    result = run(backend, values)
+    series = result["series"]
+    last = {name: series.filter(pl.col("flow") == name)["bytes_acked"][-1] for name in ("a", "a.2")}
+    assert min(last.values()) > 500_000
+    a, b = result["flows"]
+    assert a["bytes_whole"] == pytest.approx(sum(last.values()), rel=0.02)
+    assert a["bytes_whole"] <= sum(last.values()) + 2
+    assert 0.9 < result["goodput_mbps"] / result["bound_mbps"] <= 1
+    assert 0.4 < a["goodput_mbps"] / (a["goodput_mbps"] + b["goodput_mbps"]) < 0.95
+    values["flows"][0]["bytes"] = 400_000
+    (again, _) = run(backend, values)["flows"]
+    assert again["bytes_whole"] == 400_000 and again["completion_s"] < 5
+
+
 def test_requests_and_pauses(backend):
     """Requests of 20 segments with a second between them: each takes some round trips, and what was
     sent is what was answered; nothing flows in the pauses."""

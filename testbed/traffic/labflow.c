@@ -15,8 +15,8 @@
 #define DEFAULT_LOWAT_BYTES (256 << 10)
 #define REPEATS_MAX 1000000
 
-static const struct transport *const transports[] = { &transport_tcp, &transport_sctp,
-						      &transport_udp };
+static const struct transport *const transports[] = { &transport_tcp, &transport_mptcp,
+						      &transport_sctp, &transport_udp };
 
 static const char usage[] =
 	"usage: labflow sink --port N [options]\n"
@@ -54,8 +54,9 @@ static const char usage[] =
 	"  --name NAME        the flow's name in the JSON (default: \"flow\")\n"
 	"\n"
 	"both:\n"
-	"  --transport NAME   tcp (default), sctp, or udp: a constant rate that nothing\n"
-	"                     slows down; its sink counts datagrams until it is ended\n"
+	"  --transport NAME   tcp (default), mptcp (subflows as ip mptcp says), sctp, or\n"
+	"                     udp: a constant rate that nothing slows down; its sink\n"
+	"                     counts datagrams until it is ended\n"
 	"  --json FILE        where the JSON goes; - is standard output (default)\n"
 	"\n"
 	"Times in the JSON are seconds of CLOCK_MONOTONIC. Exit 0: done; 1: the flow\n"

@@ -78,7 +78,8 @@ static int set_buffer(int fd, int force, int option, int bytes)
 static int fail_open(char error[FLOW_ERROR_MAX], int protocol)
 {
 	return stream_fail(error, "cannot open %s socket: %s",
-		    protocol == IPPROTO_SCTP ? "an SCTP" : "a TCP", strerror(errno));
+		    protocol == IPPROTO_SCTP ? "an SCTP" : protocol == IPPROTO_TCP ? "a TCP" : "an MPTCP",
+		    strerror(errno));
 }
 
 int stream_open(struct flow *flow, int protocol)

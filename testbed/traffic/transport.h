@@ -98,6 +98,7 @@ struct transport {
 };
 
 extern const struct transport transport_tcp;
+extern const struct transport transport_mptcp; /* and with it the subflows that namespaces say */
 extern const struct transport transport_udp;
 extern const struct transport transport_sctp;
 

@@ -44,6 +44,8 @@ TIMER_ABSTIME = 1
 SINK_PORT = 5001
 SOURCE_PORT = 20000
 UDP_SOURCE_PORT = 30000
+SUBFLOW_PORT = 40000  # of an MPTCP flow's second subflow, whose host has no other flow
+SUBFLOW_SUFFIX = ".2"  # of its name in flows.csv
 TFRC_PORT = 5100  # each flow has a receiver, and so a port, of its own
 TFRC_ALGORITHMS = {"classify": ("uddj", "--law", "classify")}  # of tfrc-send, where not so named
 # A multiple of 4096 jiffies at 250 Hz: timers up to 262 s are rounded by the kernel's wheel
@@ -177,6 +179,7 @@ class Lab:
         self.parameters = Parameters()
         self.agents: set[str] = set()
         self.delayed: list[str] = []  # devices at which a flow's own delay is
+        self.multipath: list[tuple[str, int]] = []  # senders of MPTCP flows
         self.warm_up()
 
     def warm_up(self) -> None:
@@ -233,10 +236,19 @@ class Lab:
                     set_link(dev, Link(delay_ms=flow["delay_ms"]), 0)
                 self.delayed.append(dev)
 
+    def set_subflows(self, flows: list[dict]) -> None:
+        """Give those of FLOWS that are MPTCP's a second subflow; without FLOWS nobody any more."""
+        for host in self.multipath:
+            topologies.drop_subflow(self.net, self.topo, *host)
+        self.multipath = [sender(flow) for flow in flows if flow.get("mptcp")]
+        for host in self.multipath:
+            topologies.add_subflow(self.net, self.topo, *host, SUBFLOW_PORT)
+
     def run(self, point: dict, out: Path) -> None:
         """Run one point, leaving its raw figures in the folder OUT."""
         self.set_links(point["links"], point["lablinks"])
         self.set_own_delays(point["flows"] + point["udp"])
+        self.set_subflows(point["flows"])
         self.parameters.set(point["modules"])
         self.set_sctp(point["flows"], point["sctp_settings"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -250,7 +262,7 @@ class Lab:
             self.set_agents(point)
         streams = [flow for flow in point["flows"] if flow["transport"] != "tfrc"]
         receivers = {
-            (self.topo.host(*receiver(flow)), flow["transport"]): flow["bytes"]
+            (self.topo.host(*receiver(flow)), stream_of(flow)): flow["bytes"]
             if flow.get("repeats")
             else 0
             for flow in streams
@@ -290,6 +302,7 @@ class Lab:
         # a goodbye of the sinks that got lost would return in the next point
         self.set_links({}, {})
         self.set_own_delays([])
+        self.set_subflows([])
         for process in (*sinks, *taps):
             process.terminate()
             errors.append(_finish(process))
@@ -444,6 +457,9 @@ class Lab:
             pid = self.node_of(sender(flow)).pid
             option = "--sctp-sock" if flow["transport"] == "sctp" else "--sock"
             command += [option, f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
+            if flow.get("mptcp"):
+                second = f"{flow['name']}{SUBFLOW_SUFFIX}"
+                command += [option, f"{second}:/proc/{pid}/ns/net:{SUBFLOW_PORT}"]
         may_lose = {event["link"] for event in point["events"] if "loss_pct" in event["changes"]}
         for hop, link in point["links"].items():
             queues = link_of(link).drops_for_congestion
@@ -483,7 +499,7 @@ class Lab:
     def start_flow(self, index: int, flow: dict, start_s: float, sample_ms: int, out: Path):
         if flow["transport"] == "tfrc":
             return self.start_tfrc(index, flow, start_s, sample_ms, out)
-        options = ["--source-port", str(SOURCE_PORT + index), "--transport", flow["transport"]]
+        options = ["--source-port", str(SOURCE_PORT + index), "--transport", stream_of(flow)]
         if flow["algorithm"] != STOCK_SCTP:
             options += ["--algorithm", flow["algorithm"]]
         if flow.get("repeats"):
@@ -525,6 +541,11 @@ def schedules(of: dict) -> dict[str, bytes]:
     """Return the steps of a lablink's schedules, kind -> bytes."""
     digests = of.get("schedules", {})
     return {kind: (OUT / SCHEDULES / digest).read_bytes() for kind, digest in digests.items()}
+
+
+def stream_of(flow: dict) -> str:
+    """Return what labflow calls FLOW's transport."""
+    return "mptcp" if flow.get("mptcp") else flow["transport"]
 
 
 def sender(flow: dict) -> tuple[str, int]:

@@ -28,6 +28,7 @@ BUILD = Path(__file__).resolve().parents[3] / "build" / "traffic"
 BIN = Path(os.environ.get("TRAFFIC_BIN", BUILD))
 PLAIN_BIN = Path(os.environ.get("TRAFFIC_PLAIN_BIN", BUILD))
 WAIT_S = 60
+MPTCP = Path("/proc/sys/net/mptcp/enabled")
 
 FLOW_COLUMNS = [
     "time_s",
@@ -199,6 +200,20 @@ class SendTest(SinkTestCase):
         self.assertIs(flow["completed"], True)
         self.assertGreater(flow["bytes_acked"], 0)
         self.assertGreaterEqual(received["bytes_received"], flow["bytes_acked"])
+
+    @unittest.skipUnless(MPTCP.exists() and MPTCP.read_text().strip() == "1", "no MPTCP here")
+    def test_mptcp_counts_what_the_connection_acknowledged(self) -> None:
+        sink = self.start_sink("--transport", "mptcp")
+        flow = self.send(sink, "--transport", "mptcp", "--bytes", 3_000_000)
+        self.assertEqual((flow["transport"], flow["bytes_acked"]), ("mptcp", 3_000_000))
+        self.assertIs(flow["completed"], True)
+        self.assertEqual(sink.next_line()["bytes_received"], 3_000_000)
+        cut = self.send(sink, "--transport", "mptcp", "--duration-s", "0.2")
+        self.assertIsNone(cut["completion_time_s"])
+        self.assertGreater(cut["bytes_acked"], 0)
+        self.assertGreaterEqual(sink.next_line()["bytes_received"], cut["bytes_acked"])
+        old = self.send(sink, "--bytes", 1000)  # falls back
+        self.assertEqual((old["bytes_acked"], old["completed"]), (1000, True))
 
     def test_duration_cuts_a_byte_limit_short(self) -> None:
         sink = self.start_sink()
