@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the runner does with points, whoever runs them."""
 
+import json
 import os
+import threading
 import tomllib
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from test_scenario import GOOD
 
 from lab import cpus, points, runner, scenario
-from lab.backends.base import Outcome
+from lab.backends.base import Backend, Outcome
+from lab.errors import LabError
 from lab.store import Store
 
 
@@ -53,6 +57,46 @@ def test_points_that_are_alike_run_once(tmp_path, monkeypatch):
         assert [(r["algorithm"], r["axes"]["k"]) for r in done.results] == [
             ("jtcp", 50), ("reno", 50), ("jtcp", 100), ("reno", 100),
         ]  # fmt: skip
+
+
+class Scripted(Backend):
+    """A backend whose guests are shells. They end every point, but the second, which does not come
+    up."""
+
+    name, clock, boot_limit_s, batch_wall_s = "none", "jumps", 60.0, 1.0
+
+    def __init__(self, room: Path):
+        kernel = SimpleNamespace(has=lambda _: True)
+        self.build = SimpleNamespace(kernel=kernel, stage=room, user=(), user_modules=lambda _: [])
+        self.guest_room, self.boots = room, 0
+
+    def guest_command(self, guest, cpu):
+        self.boots += 1
+        wanted = json.loads((guest / "out" / "batch.json").read_text())["points"]
+        ends = " ".join(f"{guest}/out/{point['id']}" for point in wanted)
+        return ["sh", "-c", "exit 1" if self.boots == 2 else f"touch {guest}/out/up; mkdir {ends}"]
+
+    def cost_s(self, point):
+        return 0.1
+
+    def describe(self):
+        return {}
+
+
+def test_a_guest_that_does_not_come_up_costs_its_point_if_others_did(tmp_path):
+    """On a machine with too much to do, say: what is left of a long run goes on. The first one of a
+    run ends it, since none will come up."""
+    sweep = points.expand(
+        scenario.parse("test", tomllib.loads(GOOD)), ("reno",), [1, 2, 3], lambda *_: ""
+    )[:3]
+    backend, said = Scripted(tmp_path), []
+    for batch in (sweep[:1], sweep[1:]):
+        backend.run_batch(batch, 0, lambda outcome: said.append(outcome.error), threading.Event())
+    assert said == ["", "the lab kernel did not come up: the lab kernel stopped", ""]
+    backend = Scripted(tmp_path)
+    backend.boots = 1
+    with pytest.raises(LabError, match="did not come up"):
+        backend.run_batch(sweep, 0, lambda outcome: None, threading.Event())
 
 
 def test_runs_beside_each_other_take_different_processors(tmp_path):

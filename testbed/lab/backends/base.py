@@ -97,6 +97,7 @@ class Backend(ABC):
 
     build: builds.Build
     guest_room: Path  # where guests' folders are made
+    _came_up = False  # whether a guest of this run has
 
     @abstractmethod
     def cost_s(self, point: Point) -> float:
@@ -175,6 +176,7 @@ class Backend(ABC):
                 progress_s = time.monotonic()
                 while not stop.is_set():
                     ended = kernel.poll() is not None
+                    self._came_up = self._came_up or (out / "up").exists()
                     while done < len(points) and (out / points[done].id).is_dir():
                         outcome = _outcome(points[done], guest)
                         on_outcome(outcome)
@@ -194,9 +196,11 @@ class Backend(ABC):
 
     def _blame(self, point, guest: Path, ended: bool, limit_s: float, on_outcome) -> int:
         log = _console(guest)
-        if not (guest / "out" / "up").exists():
+        up = (guest / "out" / "up").exists()
+        if not up and not self._came_up:  # nor will it next time
             raise LabError(f"the lab kernel did not come up; its console said:\n{log[-3000:]}")
         why = "the lab kernel stopped" if ended else f"no end within {limit_s:.0f} s of wall time"
+        why = why if up else f"the lab kernel did not come up: {why}"
         on_outcome(Outcome(point, guest, why, log))
         return 1
 
