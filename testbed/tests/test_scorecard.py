@@ -16,7 +16,7 @@ from lab.build import PROJECT
 from lab.errors import BadInput
 from lab.scorecard import judge, page, rows
 from lab.scorecard.figures import FIGURES
-from lab.scorecard.judge import BETTER, FAILS, NONE, WITHIN, WORSE
+from lab.scorecard.judge import BETTER, FAILS, NONE, WITHIN, WORSE, Gap, RowVerdict
 from lab.scorecard.rows import Choice, Figure
 
 LESS = Figure("dropped_pct", fails_above=5, breaks="too much", floor=0.5)
@@ -125,7 +125,11 @@ def card(tmp_path, values: dict[str, list[float]], failed: str = ""):
         for place in range(2)
         if not (name == failed and place)
     ]  # fmt: skip
-    return judge.judge(sections, list(values), results, lambda *_: "the lab kernel stopped")
+    return judge.judge(sections, list(values), results, stopped)
+
+
+def stopped(_row, _algorithm, place):
+    return Gap(place, "the lab kernel stopped")
 
 
 def test_a_row_fails_where_one_place_does_and_says_where(tmp_path):
@@ -158,6 +162,17 @@ def test_what_has_no_result_is_never_counted_as_passed(tmp_path):
     assert "| 5.9 t | cannot be done | within |" in (tmp_path / page.MARKDOWN).read_text()
 
 
+def test_a_row_that_this_kernel_can_do_with_nobody_is_left_out_and_said(tmp_path):
+    """But one that failed with this algorithm is not."""
+    (row,) = card(tmp_path, {"mine": [1.0, 1.0]}).sections[0].rows
+    at = judge.places(row.scenario)
+    passed = RowVerdict(row, "mine", WITHIN)
+    lacking = RowVerdict(row, "mine", NONE, (), tuple(Gap(p, "no sch_x", True) for p in at))
+    failed = RowVerdict(row, "mine", NONE, (), (Gap(at[0], "no sch_x", True), Gap(at[1], "panic")))
+    assert judge.together([passed, lacking]) == WITHIN
+    assert judge.together([passed, failed]) == judge.together([lacking]) == NONE
+
+
 def test_a_page_is_published_without_where_it_was_made(tmp_path):
     command = "testbed/run scorecard --quick --out /somewhere --resume"
     (tmp_path / "meta.json").write_text(json.dumps({"scenario": "scorecard", "command": command}))
@@ -175,15 +190,19 @@ def test_figures_of_a_result():
         "completion_s": None, "timeouts": 2,
     }  # fmt: skip
     rival = flow | {"kind": "rival", "under_test": False, "goodput_mbps": 0.1, "bytes_whole": 0,
-                    "retransmits": 0}  # fmt: skip
+                    "retransmits": 0, "sent_pkts": 40, "queue_drops": 1,
+                    "owd_ms_p95": 30.0}  # fmt: skip
     result = {
         "flows": [flow, rival], "udp": [{"lost_pct": 3.0}, {"lost_pct": 1.0}],
         "loss_congestion": 50, "queue_drop_pct": None, "goodput_mbps": 4.1, "bound_mbps": 8.2,
-        "harm_goodput": 0.25, "params": {"duration_s": 10, "links": {"a": {"rate_mbps": 12.112}}},
+        "retransmits": 100, "loss_random": 20, "harm_goodput": 0.25, "harm_delay": -0.5,
+        "params": {"duration_s": 10, "links": {"a": {"rate_mbps": 12.112}}},
     }  # fmt: skip
     expected = {
         "dropped_pct": 5.0, "sent_share_pct": 10.0, "used_pct": 50.0, "harm_pct": 25.0,
-        "starved_flows": 1.0, "rival_timeouts": 2.0, "rival_fct_s_p95": 10.0, "udp_lost_pct": 3.0,
+        "harm_delay_pct": -50.0, "spurious_pct": 3.0, "rival_dropped_pct": 2.5,
+        "rival_owd_ms_p95": 30.0, "starved_flows": 1.0, "rival_timeouts": 2.0,
+        "rival_fct_s_p95": 10.0, "udp_lost_pct": 3.0,
     }  # fmt: skip
     for name, value in expected.items():
         assert FIGURES[name].of(result) == pytest.approx(value), name
@@ -224,22 +243,29 @@ def test_veno_jitter_fails_no_row_but_those_listed(gate):
     assert "5.1.3, `shallow-queue`: keeps causing loss" in bbr  # RFC 9743 says so of BBR v1
 
 
-def test_a_module_that_never_backs_off_is_found_out(gate):
-    """The example of docs/scorecard.md, by its own command: it fails 5.1.1, 5.1.3 and 5.2.1, and
-    the page says so in the words of the documentation."""
+def test_the_walk_of_the_documentation(gate, tmp_path):
+    """From my_cc.c to the page, by the command of docs/scorecard.md, with the module that it has as
+    an example: which never backs off, fails 5.1.1, 5.1.3 and 5.2.1, and the page says so in the
+    words of the documentation."""
     folder, _ = gate
     text = (PROJECT / "docs" / "scorecard.md").read_text()
-    (command,) = re.findall(r"^    testbed/run (scorecard --module testbed/.*)$", text, re.M)
+    command = r"^    testbed/run (scorecard --module (\S+) --quick)\b"
+    (mine, _), (_, example) = re.findall(command, text, re.M)
+    assert mine.split()[2] == "./my_cc.c"
+    (tmp_path / "my_cc.c").write_text((PROJECT / example).read_text())
     chosen = ["persistent-loss", "shallow-slow", "against-few"]
-    done = run_command(*shlex.split(command), "--rows", ",".join(chosen), "--gate",
-                       "--out", str(folder), "--resume", cwd=PROJECT)  # fmt: skip
+    done = run_command(*shlex.split(mine), "--rows", ",".join(chosen), "--gate",
+                       "--out", str(folder), "--resume", cwd=tmp_path)  # fmt: skip
     assert done.returncode == 3, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == f"page: {folder / page.HTML}"
     written = (folder / page.MARKDOWN).read_text()
     said = re.findall(r"^    reckless: ([0-9.]+): (.*)$", text, re.M)
     assert [section for section, _ in said] == ["5.1.1", "5.1.3", "5.2.1"]
     for (section, words), row in zip(said, chosen, strict=True):
         assert f"- {section}, `{row}`: {words}" in written
         assert f"reckless fails {row}, no known failure" in done.stderr
+    again = re.findall(r"^- reckless \*fails\* .*`(testbed/run .*)`$", written, re.M)
+    assert all("--module ./my_cc.c" in command for command in again) and len(again) == 3
 
 
 def test_the_others_go_on_where_a_module_stops_the_kernel(gate, tmp_path):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command `testbed/run scorecard`."""
 
-import os
 import sys
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from lab.errors import BadInput, LabError, unknown
 from lab.options import Jobs, Modules, Resume, Settings
 from lab.points import Point
 from lab.scorecard import judge, page, rows
-from lab.scorecard.judge import Card, Place
+from lab.scorecard.judge import Card, Gap, Place
 from lab.scorecard.rows import REFERENCES, Choice, Row, Section
 from lab.store import Store, fresh_folder
 from lab.usermodules import Refused
@@ -82,8 +82,9 @@ def main(
     resume: Resume = False,
 ) -> None:
     """Answer RFC 9743 by measurement: what a new congestion control is asked before it may be used
-    on the Internet, held against Reno, CUBIC and BBR in the same run. docs/scorecard.md explains
-    rows and verdicts.
+    on the Internet, held against Reno, CUBIC and BBR in the same run. What --module brings is
+    judged, too; --set goes with the rows that --rows names. docs/scorecard.md explains rows and
+    verdicts.
 
     Exit status: 0 all points ran, whatever they say; 1 a point or a module failed, 2 bad input,
     3 see --gate, 130 interrupted.
@@ -154,11 +155,14 @@ class _Run:
     def go(self, seeds: list[int], gate: bool) -> int:
         algorithms = tuple(name for name in self.columns if name not in self.refused)
         todo: list[Point] = []
-        for section in self.sections:
-            for row in section.rows:
-                build_key = self.backend.build.key
-                todo += points.expand(row.scenario, algorithms, seeds, build_key)
         self.impossible = {}
+        for row in (row for section in self.sections for row in section.rows):
+            try:
+                todo += points.expand(row.scenario, algorithms, seeds, self.backend.build.key)
+            except LabError as error:  # what a row alone needs cannot be had here
+                why = str(error).splitlines()[0]
+                for algorithm, place in product(self.columns, judge.places(row.scenario)):
+                    self.impossible[row.id, algorithm, place] = why
         for point in todo:
             topology, links = point.spec["topology"], point.spec["links"]
             if complaint := self.backend.link_complaint(links, topology["tunnel"]):
@@ -185,14 +189,14 @@ class _Run:
         self._say(card, sweep, len(todo), written)
         return self._status(card, sweep, gate)
 
-    def _why_missing(self, planned, store: Store, row: Row, algorithm: str, place: Place) -> str:
+    def _why_missing(self, planned, store: Store, row: Row, algorithm: str, place: Place) -> Gap:
         if algorithm in self.refused:
-            return self.refused[algorithm].complaint
-        if (row.id, algorithm, place) in self.impossible:
-            return self.impossible[row.id, algorithm, place]
+            return Gap(place, self.refused[algorithm].complaint)
+        if complaint := self.impossible.get((row.id, algorithm, place)):
+            return Gap(place, complaint, lacking=True)
         point = planned.get((row.id, algorithm, place))
         log = store.folder / "logs" / f"{point.id}.log" if point else None
-        return log.read_text().splitlines()[1] if log and log.exists() else NOT_RUN
+        return Gap(place, log.read_text().splitlines()[1] if log and log.exists() else NOT_RUN)
 
     def _troubles(self, todo: list[Point], store: Store) -> list[tuple[str, str]]:
         """Return (what, console) of each module and point that failed."""

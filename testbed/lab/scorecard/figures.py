@@ -56,9 +56,16 @@ def used_pct(result: Result) -> float | None:
     return 100 * result["goodput_mbps"] / result["bound_mbps"] if result["bound_mbps"] else None
 
 
-def harm_pct(result: Result) -> float | None:
-    """Return how much less the rivals carried than beside their own kind, in % (lab.harm)."""
-    return None if result.get("harm_goodput") is None else 100 * result["harm_goodput"]
+def spurious_pct(result: Result) -> float | None:
+    """Return which share of what was sent was sent again though no hop had dropped it, in %."""
+    sent = sum(_sent_pkts(flow) for flow in result["flows"])
+    for_nothing = result["retransmits"] - result["loss_congestion"] - result["loss_random"]
+    return 100 * max(for_nothing, 0) / sent if sent else None
+
+
+def _pct(name: str) -> Callable[[Result], float | None]:
+    """Return what reads the share NAME in %."""
+    return lambda result: None if result.get(name) is None else 100 * result[name]
 
 
 def starved_flows(result: Result) -> float:
@@ -74,20 +81,34 @@ def rival_timeouts(result: Result) -> float | None:
     return None if None in counts or not counts else float(sum(counts))
 
 
+def rival_dropped_pct(result: Result) -> float | None:
+    """Return which share of the rivals' packets queues dropped, in %."""
+    sent = sum(flow.get("sent_pkts") or 0 for flow in rivals(result))
+    return 100 * sum(flow["queue_drops"] for flow in rivals(result)) / sent if sent else None
+
+
 def rival_fct_s(result: Result) -> float | None:
     """Return the 95 % quantile of how long rivals took that had so many bytes to send."""
     took_s = sorted(f["completion_s"] or f["stop_s"] - f["start_s"] for f in rivals(result))
     return took_s[int(0.95 * (len(took_s) - 1))] if took_s else None
 
 
-def udp_worst(name: str) -> Callable[[Result], float | None]:
-    """Return what reads the largest figure NAME of the UDP flows."""
+def _worst(name: str, of: Callable[[Result], list[dict[str, Any]]]):
+    """Return what reads the largest figure NAME of the flows that OF returns."""
 
     def worst(result: Result) -> float | None:
-        values = [flow.get(name) for flow in result["udp"]]
+        values = [flow.get(name) for flow in of(result)]
         return max((value for value in values if value is not None), default=None)
 
     return worst
+
+
+def _datagrams(result: Result) -> list[dict[str, Any]]:
+    return result["udp"]
+
+
+def _value(name: str) -> Callable[[Result], float | None]:
+    return lambda result: result.get(name)
 
 
 def _mean(values: list[float | None]) -> float | None:
@@ -95,34 +116,41 @@ def _mean(values: list[float | None]) -> float | None:
     return sum(there) / len(there) if there else None
 
 
-def _plain(name: str) -> Callable[[Result], float | None]:
-    return lambda result: result.get(name)
-
-
-FIGURES = {
-    "goodput_mbps": Reading("goodput", "Mb/s", 2, _plain("goodput_mbps")),
-    "goodput_test_mbps": Reading("goodput of a flow", "Mb/s", 2, _plain("goodput_test_mbps")),
+# figures of results.jsonl as they are: label, unit, digits
+PLAIN = {
+    "goodput_mbps": ("goodput", "Mb/s", 2),
+    "goodput_test_mbps": ("goodput of a flow", "Mb/s", 2),
+    "fair_share": ("goodput as a share of the mean of all", "", 2),
+    "queue_delay_ms_p50": ("queueing delay, median", "ms", 1),
+    "queue_delay_ms_p95": ("queueing delay, 95 %", "ms", 1),
+    "standing_queue_ms_p50": ("standing queue", "ms", 1),
+    "self_delay_ms_p95": ("wait in queues, 95 %", "ms", 1),
+    "power_mbps_per_s": ("power: goodput / delay", "Mb/s/s", 1),
+    "jain": ("Jain's index", "", 3),
+    "time_to_fair_s": ("time to fair", "s", 0),
+    "recovery_s": ("time to recover", "s", 1),
+    "fct_s_p50": ("completion time, median", "s", 2),
+    "fct_s_p95": ("completion time, 95 %", "s", 2),
+    "unfinished": ("flows that were not done", "", 0),
+    "retransmits": ("retransmissions", "", 0),
+    "timeouts": ("timeouts", "", 0),
+}
+# and those that follow from them
+DERIVED = {
     "used_pct": Reading("share of the path used", "%", 1, used_pct),
     "dropped_pct": Reading("share of packets that queues dropped", "%", 2, dropped_pct),
+    "spurious_pct": Reading("share sent again for nothing", "%", 2, spurious_pct),
     "sent_share_pct": Reading("share of the link's rate sent", "%", 2, sent_share_pct),
-    "queue_delay_ms_p50": Reading("queueing delay, median", "ms", 1, _plain("queue_delay_ms_p50")),
-    "standing_queue_ms_p50": Reading("standing queue", "ms", 1, _plain("standing_queue_ms_p50")),
-    "queue_delay_ms_p95": Reading("queueing delay, 95 %", "ms", 1, _plain("queue_delay_ms_p95")),
-    "self_delay_ms_p95": Reading("wait in queues, 95 %", "ms", 1, _plain("self_delay_ms_p95")),
-    "power_mbps_per_s": Reading("power: goodput / delay", "Mb/s/s", 1, _plain("power_mbps_per_s")),
-    "jain": Reading("Jain's index", "", 3, _plain("jain")),
-    "time_to_fair_s": Reading("time to fair", "s", 0, _plain("time_to_fair_s")),
-    "recovery_s": Reading("time to recover", "s", 1, _plain("recovery_s")),
     "starved_flows": Reading("flows with under a tenth of the mean", "", 0, starved_flows),
-    "fct_s_p50": Reading("completion time, median", "s", 2, _plain("fct_s_p50")),
-    "fct_s_p95": Reading("completion time, 95 %", "s", 2, _plain("fct_s_p95")),
-    "unfinished": Reading("flows that were not done", "", 0, _plain("unfinished")),
-    "harm_pct": Reading("harm to the rivals' goodput", "%", 1, harm_pct),
-    "rival_mbps": Reading("goodput of a rival", "Mb/s", 2, _plain("goodput_other_mbps")),
+    "harm_pct": Reading("harm to the rivals' goodput", "%", 1, _pct("harm_goodput")),
+    "harm_delay_pct": Reading("harm to the rivals' delay", "%", 1, _pct("harm_delay")),
+    "harm_loss_pct": Reading("harm to the rivals' loss", "%", 1, _pct("harm_loss")),
+    "rival_mbps": Reading("goodput of a rival", "Mb/s", 2, _value("goodput_other_mbps")),
+    "rival_dropped_pct": Reading("queue drops of the rivals", "%", 2, rival_dropped_pct),
+    "rival_owd_ms_p95": Reading("the rivals' way, 95 %", "ms", 1, _worst("owd_ms_p95", rivals)),
     "rival_timeouts": Reading("timeouts of the rivals", "", 0, rival_timeouts),
     "rival_fct_s_p95": Reading("rivals' completion time, 95 %", "s", 2, rival_fct_s),
-    "udp_lost_pct": Reading("datagrams lost", "%", 2, udp_worst("lost_pct")),
-    "udp_owd_ms_p95": Reading("datagrams' way, 95 %", "ms", 1, udp_worst("owd_ms_p95")),
-    "retransmits": Reading("retransmissions", "", 0, _plain("retransmits")),
-    "timeouts": Reading("timeouts", "", 0, _plain("timeouts")),
-}  # fmt: skip
+    "udp_lost_pct": Reading("datagrams lost", "%", 2, _worst("lost_pct", _datagrams)),
+    "udp_owd_ms_p95": Reading("datagrams' way, 95 %", "ms", 1, _worst("owd_ms_p95", _datagrams)),
+}
+FIGURES = {name: Reading(*words, _value(name)) for name, words in PLAIN.items()} | DERIVED

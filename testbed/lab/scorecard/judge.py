@@ -28,9 +28,19 @@ WORSE_SHARE, BETTER_SHARE = 0.25, 0.5  # of a row's places
 WORST_PLACES = 5
 
 Place = tuple[tuple[str, Any], ...]  # (axis, value), in the scenario's order
-Missing = tuple[tuple[Place, str], ...]  # places without a result, and why
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A place without a result, and WHY. LACKING: this kernel can do it with no algorithm."""
+
+    place: Place
+    why: str
+    lacking: bool = False
+
+
 # says of a row, an algorithm and a place why there is no result
-WhyMissing = Callable[[Row, str, Place], str]
+WhyMissing = Callable[[Row, str, Place], Gap]
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,14 @@ class RowVerdict:
     algorithm: str
     verdict: str
     cells: tuple[Cell, ...] = ()
-    missing: Missing = ()
+    missing: tuple[Gap, ...] = ()
+
+    @property
+    def lacking(self) -> bool:
+        """Say whether the kernel can do nothing of the row, whoever is judged."""
+        return len(self.missing) == len(places(self.row.scenario)) and all(
+            gap.lacking for gap in self.missing
+        )
 
     def worst(self, count: int = 1) -> list[Cell]:
         """Return the cells of the COUNT worst places, the worst first."""
@@ -129,20 +146,21 @@ def judge(
             there = {(result["algorithm"], _place(row, result)) for result in by_row[row.id]}
             for algorithm in algorithms:
                 missing = tuple(
-                    (place, why_missing(row, algorithm, place))
+                    why_missing(row, algorithm, place)
                     for place in places(row.scenario)
                     if (algorithm, place) not in there
                 )
                 card.rows[row.id, algorithm] = _row(row, algorithm, values, missing)
         for algorithm in algorithms:
-            of = [card.rows[row.id, algorithm].verdict for row in section.rows]
+            of = [card.rows[row.id, algorithm] for row in section.rows]
             card.totals[section.number, algorithm] = together(of)
     return card
 
 
-def together(verdicts: list[str]) -> str:
-    """Return what rows of these VERDICTS make of their section: one that could not be done is
-    never counted as passed."""
+def together(rows: list[RowVerdict]) -> str:
+    """Return what ROWS make of their section. One that could not be done is never counted as
+    passed; one that this kernel can do with nobody is left out, unless there is no other."""
+    verdicts = {row.verdict for row in rows if not row.lacking} or {NONE}
     for verdict in (FAILS, WORSE, NONE, BETTER):
         if verdict in verdicts:
             return verdict
@@ -189,8 +207,8 @@ def _place(row: Row, result: Result) -> Place:
     return tuple((axis.name, result["axes"][axis.name]) for axis in row.scenario.axes)
 
 
-def _row(row: Row, algorithm: str, values: Values, missing: Missing) -> RowVerdict:
-    without = {place for place, _ in missing}
+def _row(row: Row, algorithm: str, values: Values, missing: tuple[Gap, ...]) -> RowVerdict:
+    without = {gap.place for gap in missing}
     cells = [
         _cell(figure, place, algorithm, values)
         for place in places(row.scenario)

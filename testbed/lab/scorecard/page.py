@@ -21,13 +21,15 @@ from lab.store import write_atomically
 
 HTML, MARKDOWN = "scorecard.html", "scorecard.md"
 ENOUGH_SEEDS = 5
+NARROW = 6  # columns that need no wide page
+SUMMED_UP = 3  # algorithms that get a sentence each
 CLASSES = {verdict: verdict.replace(" ", "-") for verdict in judge.VERDICTS}
 MEANINGS = {
     judge.BETTER: "better than all references by more than a margin",
     judge.WITHIN: "among them, or within the margin",
     judge.WORSE: "worse than all of them by more than the margin",
     judge.FAILS: "breaks the bound that the RFC's own words give",
-    judge.NONE: "no result on this kernel: never counted as passed",
+    judge.NONE: "no result, never counted as passed; not here: this kernel lacks what rows need",
 }
 
 
@@ -74,12 +76,14 @@ def _view(
 ) -> dict[str, Any]:  # fmt: skip
     judged = meta.get("judged", card.algorithms)
     return {
-        "title": f"Scorecard: {', '.join(judged)}",
+        "title": f"Scorecard: {_named(judged)}",
+        "wide": len(card.algorithms) > NARROW,
         "algorithms": card.algorithms,
         "judged": judged,
         "references": ", ".join(REFERENCES),
         "warnings": _warnings(card, choice, meta),
-        "summary": [(name, _summary(card, name)) for name in card.algorithms],
+        "summary": [(name, _summary(card, name)) for name in judged[:SUMMED_UP]],
+        "tallies": [_tally(card, name) for name in card.algorithms],
         "meanings": [(v, CLASSES[v], MEANINGS[v]) for v in MEANINGS],
         "interval_note": _interval_note(len(meta.get("seeds", []))),
         "matrix": [_matrix_row(card, section) for section in card.sections],
@@ -118,6 +122,19 @@ def _interval_note(seeds: int) -> str:
     )
 
 
+def _named(judged: list[str]) -> str:
+    return ", ".join(judged) if len(judged) <= SUMMED_UP else f"{len(judged)} algorithms"
+
+
+def _tally(card: Card, algorithm: str) -> list[tuple[str, str]]:
+    """Return (class, text) of how many rows came out how, but for those within."""
+    verdicts = [card.rows[row.id, algorithm].verdict for s in card.sections for row in s.rows]
+    words = {verdict: verdict for verdict in judge.VERDICTS if verdict != judge.WITHIN}
+    words |= {judge.FAILS: "fail", judge.NONE: "without"}
+    counts = {verdict: verdicts.count(verdict) for verdict in words}
+    return [(CLASSES[v], f"{count} {words[v]}") for v, count in counts.items() if count]
+
+
 def _summary(card: Card, algorithm: str) -> str:
     """Return one sentence about an algorithm."""
     verdicts = [card.rows[row.id, algorithm].verdict for s in card.sections for row in s.rows]
@@ -125,9 +142,9 @@ def _summary(card: Card, algorithm: str) -> str:
     for verdict, words in (
         (judge.FAILS, "fails"),
         (judge.WORSE, "is worse than all references in"),
-        (judge.WITHIN, "is among them in"),
+        (judge.WITHIN, "is no better and no worse than they are in"),
         (judge.BETTER, "is better than all of them in"),
-        (judge.NONE, "could not do"),
+        (judge.NONE, "has no result in"),
     ):
         if count := verdicts.count(verdict):
             of = f" of {len(verdicts)} row{'s' * (len(verdicts) != 1)}" if not parts else ""
@@ -139,8 +156,12 @@ def _matrix_row(card: Card, section: Section) -> dict[str, Any]:
     cells = []
     for algorithm in card.algorithms:
         total = card.totals[section.number, algorithm]
-        count = sum(card.rows[row.id, algorithm].verdict == total for row in section.rows)
-        of = f"{count} of {len(section.rows)} rows" if len(section.rows) > 1 else ""
+        verdicts = [card.rows[row.id, algorithm] for row in section.rows]
+        there = [verdict for verdict in verdicts if not verdict.lacking] or verdicts
+        count = sum(verdict.verdict == total for verdict in there)
+        parts = [f"{count} of {len(there)}"] * (len(there) > 1)
+        parts += [f"{len(verdicts) - len(there)} not here"] * (len(there) < len(verdicts))
+        of = ", ".join(parts)
         cells.append({"verdict": total, "class": CLASSES[total], "of": of})
     return {"number": section.number, "title": section.title, "cells": cells}
 
@@ -180,9 +201,9 @@ def _row(card: Card, row: Row, choice: Choice, modules: list[str]) -> dict[str, 
         "figures": [_figure(row, figure, verdicts) for figure in row.figures],
         "worst": worst,
         "missing": [
-            (v.algorithm, place_text(row.scenario, place), why)
+            (v.algorithm, place_text(row.scenario, gap.place), gap.why)
             for v in verdicts
-            for place, why in v.missing
+            for gap in v.missing
         ],
     }
 
