@@ -235,7 +235,9 @@ def _figure(row: Row, figure: Figure, verdicts: list[RowVerdict]) -> dict[str, A
             else {"text": "-", "interval": "", "class": CLASSES[judge.NONE]}
             for c in cells
         ]
-        lines.append({"place": place_text(row.scenario, place) or "measured", "cells": texts})
+        named = place_text(row.scenario, place) or "measured"
+        drawn = drawn_text(row.scenario, place)
+        lines.append({"place": named, "drawn": drawn, "cells": texts})
     reading = FIGURES[figure.metric]
     return {
         "label": reading.label + (f" ({reading.unit})" if reading.unit else ""),
