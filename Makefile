@@ -12,7 +12,7 @@ help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
 	@echo "make test       set up what is missing, run every test this machine can run"
 	@echo "make test-vm    run the modules on Debian's own 6.1, 6.12 and newest kernel, in QEMU"
-	@echo "make test-smp   SCTP with several processors at it, on those kernels (SMP_ROUNDS=, SMP_CPUS='2 4')"
+	@echo "make test-smp   the modules with several processors at them, on those kernels (SMP_ROUNDS=, SMP_CPUS='2 4')"
 	@echo "make matrix     build the modules and SCTP for Debian's 6.1, 6.12 and newest kernel, gcc and clang"
 	@echo
 	@echo "make setup      packages, Python environment, lab kernel"
@@ -59,9 +59,12 @@ test-vm: setup
 # In real time: 1000 rounds with one number of processors take about a quarter of an hour.
 SMP_ROUNDS ?= 1000
 SMP_CPUS ?= 2 4
+# modules that come and go, under so many flows
+LOAD_ROUNDS ?= 100
+LOAD_FLOWS ?= 1000
 test-smp: setup
-	@VM_KERNELS='$(VM_KERNELS)' SMP_ROUNDS='$(SMP_ROUNDS)' SMP_CPUS='$(SMP_CPUS)' \
-		$(PYTHON) -m pytest -v -rs -p no:cacheprovider sctp_jitter/tests/test_smp.py
+	@VM_KERNELS='$(VM_KERNELS)' SMP_ROUNDS='$(SMP_ROUNDS)' SMP_CPUS='$(SMP_CPUS)' LOAD_ROUNDS='$(LOAD_ROUNDS)' LOAD_FLOWS='$(LOAD_FLOWS)' \
+		$(PYTHON) -m pytest -v -rs -p no:cacheprovider sctp_jitter/tests/test_smp.py tcp_veno_jitter/tests/test_load.py
 
 # One line for each kernel, compiler and check.
 matrix: setup

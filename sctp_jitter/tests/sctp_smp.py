@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""sctp_smp.py ROUNDS: a peer that takes its addresses back while their timers run on another
-processor; prints TAP and figures. Needs two processors and real time. Standard library only.
+"""sctp_smp.py ROUNDS [FIRST]: a peer that takes its addresses back while their timers run on
+another processor; prints TAP and figures. Needs two processors and real time. Standard library only.
 
     spare addresses (10.77.0.0/16) ==> a device that swallows all
     the peer's own (10.1.0.2, .3)  ==tun==> this process
@@ -224,6 +224,11 @@ def wanted() -> int:
     return int(sys.argv[1])
 
 
+def first() -> int:
+    """Return the number of the first round: another one, other moments."""
+    return int(sys.argv[2]) if len(sys.argv) > 2 else 0
+
+
 def restart_once(peer: SmpPeer, timers: Timers, number: int) -> int:
     """Have 201 addresses, restart with one; return how many timers waited meanwhile."""
     started, removed = processors(number)
@@ -264,7 +269,7 @@ def repeat(what: str, rounds: int, once: Callable[[int], int]) -> None:
     waited."""
     met = done = 0
     while done < rounds or (not met and done < MOST_ROUNDS * rounds):
-        met += once(done) > 0
+        met += once(first() + done) > 0
         done += 1
         if done == rounds or not done % SHOWN_ROUNDS:
             print(f"# {done} {what}; a timer waited in {met}", flush=True)

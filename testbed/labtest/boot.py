@@ -57,6 +57,15 @@ def vm_kernel(name: str) -> str:
     return kernel
 
 
+def run_on_processors(kernel: str, cpus: int, command: str) -> str:
+    """Run COMMAND on so many processors that work side by side, in real time; return all it said.
+    KERNEL: as vm_kernel() returns it."""
+    where = ("--backend", "vm", "--cpus", str(cpus), *(("--kernel", kernel) if kernel else ()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VM_CLOCK", "real")
+        return run_in_lab(command, kernel=where)
+
+
 def run_scripts(folder: Path, scripts: Iterable[str]) -> dict[str, str]:
     """Run Python SCRIPTS ("file.py arguments") of FOLDER, one boot for each, side by side.
 
