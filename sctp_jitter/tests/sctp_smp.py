@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """sctp_smp.py ROUNDS [FIRST]: a peer that takes its addresses back while their timers run on
-another processor; prints TAP and figures. Needs two processors and real time. Standard library only.
+another processor; prints TAP and figures. Needs two processors and real time.
+Standard library only.
 
     spare addresses (10.77.0.0/16) ==> a device that swallows all
     the peer's own (10.1.0.2, .3)  ==tun==> this process
