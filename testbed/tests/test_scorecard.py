@@ -7,14 +7,16 @@ import re
 import shlex
 import tomllib
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from conftest import run_command
+from test_runner import Recorder
 
-from lab import publish
+from lab import publish, runner
 from lab.build import PROJECT
-from lab.errors import BadInput
-from lab.scorecard import judge, page, rows
+from lab.errors import BadInput, LabError
+from lab.scorecard import cli, judge, page, rows
 from lab.scorecard.figures import FIGURES
 from lab.scorecard.judge import BETTER, FAILS, NONE, WITHIN, WORSE, Gap, RowVerdict
 from lab.scorecard.rows import Choice, Figure
@@ -171,6 +173,44 @@ def test_a_row_that_this_kernel_can_do_with_nobody_is_left_out_and_said(tmp_path
     failed = RowVerdict(row, "mine", NONE, (), (Gap(at[0], "no sch_x", True), Gap(at[1], "panic")))
     assert judge.together([passed, lacking]) == WITHIN
     assert judge.together([passed, failed]) == judge.together([lacking]) == NONE
+
+
+class WithoutMedium(Recorder):
+    """A backend that runs nothing, on a machine that cannot have labmedium."""
+
+    side_by_side = True
+
+    @property
+    def build(self):
+        return SimpleNamespace(key=self.key, user=())
+
+    def key(self, _algorithms, wireless, _lablinks):
+        if wireless:
+            raise LabError("no ns-3 here\napt said so")
+        return ""
+
+    def link_complaint(self, *_):
+        return ""
+
+    def check(self, _points):
+        pass
+
+
+def test_what_a_row_alone_needs_and_cannot_have_stops_no_other(tmp_path, monkeypatch):
+    def summarize(point, _raw):
+        return point.labels() | {"flows": [], "queue_drop_pct": 1.0, "goodput_mbps": 1.0}
+
+    monkeypatch.setattr(runner, "summarize", summarize)
+    choice = Choice(rows=("hops", "shallow-slow"))
+    run = cli._Run(choice, rows.load(choice), WithoutMedium(), tmp_path, 1)
+    run.prepare(("vegas",), [])
+    assert run.go([1], gate=False) == 0
+    text = (tmp_path / page.MARKDOWN).read_text()
+    assert "| 6.4 Wireless paths | cannot be done (1 not here) | cannot be done" in text
+    assert "| 5.1.3 Protection against high packet loss | within | within |" in text
+    html = (tmp_path / page.HTML).read_text()
+    assert "vegas, reno, cubic, bbr: no ns-3 here" in html and "apt said so" not in html
+    assert "- vegas, reno, cubic, bbr: no ns-3 here" in text
 
 
 def test_a_page_is_published_without_where_it_was_made(tmp_path):

@@ -157,10 +157,10 @@ def _matrix_row(card: Card, section: Section) -> dict[str, Any]:
     for algorithm in card.algorithms:
         total = card.totals[section.number, algorithm]
         verdicts = [card.rows[row.id, algorithm] for row in section.rows]
-        there = [verdict for verdict in verdicts if not verdict.lacking] or verdicts
-        count = sum(verdict.verdict == total for verdict in there)
-        parts = [f"{count} of {len(there)}"] * (len(there) > 1)
-        parts += [f"{len(verdicts) - len(there)} not here"] * (len(there) < len(verdicts))
+        lacking = sum(verdict.lacking for verdict in verdicts)
+        here = len(verdicts) - lacking
+        count = sum(verdict.verdict == total and not verdict.lacking for verdict in verdicts)
+        parts = [f"{count} of {here}"] * (here > 1) + [f"{lacking} not here"] * (lacking > 0)
         of = ", ".join(parts)
         cells.append({"verdict": total, "class": CLASSES[total], "of": of})
     return {"number": section.number, "title": section.title, "cells": cells}
@@ -200,12 +200,22 @@ def _row(card: Card, row: Row, choice: Choice, modules: list[str]) -> dict[str, 
         ],
         "figures": [_figure(row, figure, verdicts) for figure in row.figures],
         "worst": worst,
-        "missing": [
-            (v.algorithm, place_text(row.scenario, gap.place), gap.why)
-            for v in verdicts
-            for gap in v.missing
-        ],
+        "missing": _missing(row, verdicts),
     }
+
+
+def _missing(row: Row, verdicts: list[RowVerdict]) -> list[tuple[str, str]]:
+    """Return (who and where, why) of what has no result, once for those who share both."""
+    every = judge.places(row.scenario)
+    who: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        where: dict[str, list[str]] = {}
+        for gap in verdict.missing:
+            where.setdefault(gap.why, []).append(place_text(row.scenario, gap.place))
+        for why, places in where.items():
+            at = "" if len(places) == len(every) else f" at {'; '.join(places)}"
+            who.setdefault((at, why), []).append(verdict.algorithm)
+    return [(f"{', '.join(names)}{at}", why) for (at, why), names in who.items()]
 
 
 def _headlines(verdict: RowVerdict) -> list[str]:
