@@ -248,6 +248,10 @@ static void test_data_limited(void)
 		EXPECT(pair.info.data_limited, "it had none");
 	}
 	EXPECT(pair.info.rate >= 50000, "%g", pair.info.rate);
+	/* what waits after the packet is no part of the time before it */
+	send_packets(&pair, 1, true);
+	feed(&pair, 5000, 0);
+	EXPECT(pair.info.data_limited, "it had none until then");
 	tfrc_sender_free(pair.sender);
 }
 
