@@ -69,7 +69,7 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         **_transients(point, samples, forward),
         "goodput_variation": _variation(point, steady),
         **_medium(point, raw, forward, steady),
-        **_classified(point, raw, ends),
+        **(_told_by_tfrc(flows) or _classified(point, raw, ends)),
         **_ratios(point, raw, ends),
         "flows": flows,
         "udp": udp,
@@ -505,6 +505,20 @@ def _classified(point: Point, raw: Path, ends: list[dict]) -> dict[str, int | fl
     if not ALGORITHMS[point.algorithm].classifies:
         return dict.fromkeys(CLASSIFIED)
     counts = truth.matrix(rows.filter(pl.col("algorithm") == point.algorithm))
+    return counts | truth.rates(counts)
+
+
+def _told_by_tfrc(flows: list[dict]) -> dict[str, int | float | None]:
+    """Return the confusion matrix of the flows under test if they are TFRC's: their receivers know
+    which packets got past the queues. Nothing that came is said to be lost."""
+    mine = [flow for flow in flows if flow["under_test"] and "random_as_random" in flow]
+    if not mine:
+        return {}
+    counts = {
+        f"classified_{was}_as_{said}": sum(flow.get(f"{was}_as_{said}", 0) for flow in mine)
+        for was in ("random", "congestion", "none")
+        for said in truth.SAID
+    }
     return counts | truth.rates(counts)
 
 

@@ -437,6 +437,9 @@ def test_tfrc_repeats_and_its_oracle_knows_the_queue(backend):
     oracle = runs[0]["wireless"]["flows"][0]
     assert oracle["congestion_as_congestion"] > 0  # it fills the queue, uddj need not
     assert oracle["congestion_as_random"] == oracle["random_as_congestion"] == 0
+    told = runs[0]["wireless"]
+    assert told["classified_congestion_recall"] == told["classified_random_recall"] == 1
+    assert told["classified_random_as_random"] == oracle["random_as_random"]
 
 
 def test_what_the_kernel_lacks_is_said(backend):

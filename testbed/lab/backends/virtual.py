@@ -18,6 +18,7 @@ GUEST_MEMORY_MB = {"lab": 256, "debug": 768}  # by kernel
 RESULTS_ROOM_MB = 128
 SLOWER_BY = {"lab": 1, "debug": 6}
 WIRELESS_COST = 0.2  # wall seconds a second, whatever the rates
+MBPS_COST = {"tcp": 0.0003, "tfrc": 0.015}  # a second and Mb/s: two programs wake for each packet
 TIME_START_NS = 1_700_000_000_000_000_000  # what the lab's wall clock says at boot
 
 
@@ -44,7 +45,9 @@ class VirtualBackend(Backend):
     def cost_s(self, point: Point) -> float:
         if point.spec["medium"]:  # a fair part of it goes into processes that wake each other
             return SLOWER_BY[self.kernel] * (0.5 + point.spec["duration_s"] * WIRELESS_COST)
-        per_second = 0.0002 + 0.0003 * least_rate_mbps(point.spec)
+        transports = {flow["transport"] for flow in point.spec["flows"]}
+        mbps_cost = MBPS_COST["tfrc" if "tfrc" in transports else "tcp"]
+        per_second = 0.0002 + mbps_cost * least_rate_mbps(point.spec)
         seconds = 0.1 + point.spec["duration_s"] * per_second
         return SLOWER_BY[self.kernel] * seconds
 
