@@ -27,6 +27,7 @@ from pathlib import Path
 
 CLONE_NEWNET = 0x40000000
 OURS, PEER, PORT, UDP_PORT = "10.9.0.1", "10.9.0.2", 5001, 9899
+SECOND_HOME = "10.9.0.3"  # of ours
 TIMESTAMP = 190
 INIT, INIT_ACK, HEARTBEAT, HEARTBEAT_ACK, ABORT = 1, 2, 4, 5, 6
 SUPPORTED_EXTENSIONS = 0x8008
@@ -251,10 +252,10 @@ def stock() -> dict:
     return result | {"bytes_received": received(report)}
 
 
-def iperf3() -> dict:
+def iperf3(*options: str) -> dict:
     server = subprocess.Popen(in_ns("peer", "iperf3", "-s", "-1"), stdout=subprocess.DEVNULL)
     time.sleep(0.5)
-    command = in_ns("ours", "iperf3", "--sctp", "-c", PEER, "-n", "1M", "-J")
+    command = in_ns("ours", "iperf3", "--sctp", "-c", PEER, "-n", "1M", "-J", *options)
     said = subprocess.run(command, capture_output=True, text=True)
     server.wait()
     return json.loads(said.stdout)
@@ -281,8 +282,11 @@ def programs() -> dict:
         settings(name, timestamp_chunk=TIMESTAMP, congestion_control="jsctp_abe")
     enter("ours")
     checked = subprocess.run(["checksctp"], capture_output=True, text=True)
+    sh(f"ip -n ours address add {SECOND_HOME}/24 dev va")
     with watched("va") as seen:
         result = {"iperf3": iperf3()["end"], "sctp_test": sctp_test()}
+        # without -4 it asks for these as addresses of IPv6, and gives up before any packet
+        result["iperf3_homes"] = iperf3("-4", "-X", OURS, "-X", SECOND_HOME)["end"]
     return result | seen.result() | {"checksctp": checked.stdout + checked.stderr}
 
 

@@ -112,6 +112,11 @@ def test_unmodified_iperf3(programs):
     assert TIMESTAMP in programs["chunks"][OURS] and TIMESTAMP in programs["chunks"][PEER]
 
 
+def test_iperf3_with_two_homes(programs):
+    """-X binds two addresses: with -4, as it wants addresses of IPv6 otherwise."""
+    assert programs["iperf3_homes"]["sum_sent"]["bytes"] == 1 << 20
+
+
 def test_unmodified_lksctp_tools(programs):
     """checksctp finds SCTP; sctp_test's messages, of 1 to 32768 bytes, come in their order."""
     assert programs["checksctp"] == "SCTP supported\n"

@@ -13,9 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from lab import scenario as scenarios
+from lab import still_clock
 from lab.algorithms import ALGORITHMS
 from lab.backends import BACKENDS
 from lab.backends.base import Backend
+from lab.backends.virtual import VirtualBackend
 from lab.cpus import claimed
 from lab.errors import BadInput, LabError, unknown
 from lab.options import Jobs, Modules, Resume, Settings, check_seed, job_count, names, overrides
@@ -165,7 +167,10 @@ def _exec(command: str, make_backend: Callable[[], Backend], out: Path | None) -
             raise BadInput(f"cannot write {out}: {error.strerror}; choose another --out") from None
     backend = make_backend()
     with claimed() as cpu:
-        return backend.run_command(command, cpu, out)
+        if backend.name != VirtualBackend.name:
+            return backend.run_command(command, cpu, out)
+        with still_clock.watched():
+            return backend.run_command(still_clock.told(command), cpu, out)
 
 
 def _run(
