@@ -241,7 +241,7 @@ def test_figures_of_a_result():
     expected = {
         "dropped_pct": 5.0, "sent_share_pct": 10.0, "used_pct": 50.0, "harm_pct": 25.0,
         "harm_delay_pct": -50.0, "spurious_pct": 3.0, "rival_dropped_pct": 2.5,
-        "rival_owd_ms_p95": 30.0, "starved_flows": 1.0, "rival_timeouts": 2.0,
+        "rival_owd_ms_p95": 30.0, "starved_pct": 50.0, "rival_timeouts": 2.0,
         "rival_fct_s_p95": 10.0, "udp_lost_pct": 3.0,
     }  # fmt: skip
     for name, value in expected.items():

@@ -68,12 +68,15 @@ def _pct(name: str) -> Callable[[Result], float | None]:
     return lambda result: None if result.get(name) is None else 100 * result[name]
 
 
-def starved_flows(result: Result) -> float:
-    """Return how many flows got less than a tenth of the mean of all that ran to the end."""
+def starved_pct(result: Result) -> float | None:
+    """Return how many of the flows that ran to the end got less than a tenth of their mean, in
+    %."""
     end_s = result["params"]["duration_s"] - 1e-3
     rates = [flow["goodput_mbps"] or 0.0 for flow in result["flows"] if flow["stop_s"] >= end_s]
     mean = _mean(rates)
-    return float(sum(rate < mean / 10 for rate in rates)) if mean else float(len(rates))
+    if not rates:
+        return None
+    return 100 * sum(rate < mean / 10 for rate in rates) / len(rates) if mean else 100.0
 
 
 def rival_timeouts(result: Result) -> float | None:
@@ -141,7 +144,7 @@ DERIVED = {
     "dropped_pct": Reading("share of packets that queues dropped", "%", 2, dropped_pct),
     "spurious_pct": Reading("share sent again for nothing", "%", 2, spurious_pct),
     "sent_share_pct": Reading("share of the link's rate sent", "%", 2, sent_share_pct),
-    "starved_flows": Reading("flows with under a tenth of the mean", "", 0, starved_flows),
+    "starved_pct": Reading("flows with under a tenth of the mean", "%", 0, starved_pct),
     "harm_pct": Reading("harm to the rivals' goodput", "%", 1, _pct("harm_goodput")),
     "harm_delay_pct": Reading("harm to the rivals' delay", "%", 1, _pct("harm_delay")),
     "harm_loss_pct": Reading("harm to the rivals' loss", "%", 1, _pct("harm_loss")),
