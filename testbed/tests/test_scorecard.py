@@ -211,6 +211,7 @@ def test_what_a_row_alone_needs_and_cannot_have_stops_no_other(tmp_path, monkeyp
     html = (tmp_path / page.HTML).read_text()
     assert "vegas, reno, cubic, bbr: no ns-3 here" in html and "apt said so" not in html
     assert "- vegas, reno, cubic, bbr: no ns-3 here" in text
+    assert "> This kernel cannot do hops." in text and "places have no result" not in text
 
 
 def test_a_page_is_published_without_where_it_was_made(tmp_path):

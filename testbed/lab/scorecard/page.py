@@ -104,7 +104,10 @@ def _warnings(card: Card, choice: Choice, meta: dict[str, Any]) -> list[str]:
         found.append(f"{seeds} seed{'s' * (seeds != 1)}: {ENOUGH_SEEDS} and more make a result.")
     if choice.rows:
         found.append("Only some of the rows were run.")
-    missing = sum(len(verdict.missing) for verdict in card.rows.values())
+    lacking = dict.fromkeys(v.row.id for v in card.rows.values() if v.lacking)
+    if lacking:
+        found.append(f"This kernel cannot do {', '.join(lacking)}.")
+    missing = sum(len(v.missing) for v in card.rows.values() if v.row.id not in lacking)
     if missing:
         found.append(f"{missing} places have no result: marked, and counted as passed nowhere.")
     if meta.get("git_dirty"):
