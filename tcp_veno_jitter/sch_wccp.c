@@ -80,6 +80,7 @@ MODULE_PARM_DESC(ask_medium,
 #define WCCP_ECHO_MAX_MS	5000
 #define WCCP_SHARE_INTERVALS	4	/* and what is given as many of the node's */
 #define WCCP_DEAF_MS		2000	/* without a word about the channel */
+#define WCCP_CROWDED_MS		60000	/* others are remembered while nobody looks */
 #define WCCP_ASK_AGAIN_MS	200
 #define WCCP_WAIT_MAX_MS	200	/* TCP itself may delay ACKs as long */
 #define WCCP_WAITING_MAX	64
@@ -171,7 +172,8 @@ struct wccp_counts {
  * @share: what is given
  * @share_until: that long (jiffies)
  * @others: what passes without the option
- * @crowded: others fill the channel
+ * @crowded_until: others fill the channel, as far as is known then (jiffies)
+ * @crowded: they do
  * @shares: @share is valid
  * @asked: the medium has been asked and has not answered yet
  * @channel: what is known of it
@@ -191,6 +193,7 @@ struct wccp_agent {
 	struct wccp_share share;
 	unsigned long share_until;
 	struct wccp_others others;
+	unsigned long crowded_until;
 	bool crowded;
 	bool shares;
 	bool asked;
@@ -400,6 +403,15 @@ static bool wccp_is_alive(const struct wccp_agent *agent)
 			   msecs_to_jiffies(WCCP_DEAF_MS));
 }
 
+/*
+ * Others fill the channel. While a flow waits for a timeout, or has nothing to send,
+ * nothing passes by which the node could see that they still do.
+ */
+static bool wccp_is_crowded(const struct wccp_agent *agent)
+{
+	return agent->crowded && time_before(jiffies, agent->crowded_until);
+}
+
 /* There is something to give. */
 static bool wccp_is_giving(const struct wccp_agent *agent)
 {
@@ -433,9 +445,10 @@ static s32 wccp_pass(struct wccp_agent *agent,
 	wccp_load_note(&agent->load, request->rate, request->interval_ms,
 		       payload_bytes);
 	/* of an interval that has just begun nothing is known: stay as it is */
-	if (wccp_is_giving(agent))
-		given = agent->crowded ? WCCP_OTHERS :
-			wccp_share_feedback(&agent->share, request->rate,
+	if (wccp_is_crowded(agent))
+		given = WCCP_OTHERS;
+	else if (wccp_is_giving(agent))
+		given = wccp_share_feedback(&agent->share, request->rate,
 					    request->interval_ms);
 	return min(feedback, given);
 }
@@ -473,6 +486,16 @@ static bool wccp_is_other(const struct sk_buff *skb)
 	       skb->protocol == htons(ETH_P_IPV6);
 }
 
+/* An interval in which something passed is over: do others fill the channel? */
+static void wccp_judge_others(struct wccp_agent *agent)
+{
+	if (agent->crowded && !wccp_is_crowded(agent))
+		memset(&agent->others, 0, sizeof(agent->others));
+	agent->crowded = wccp_others_update(&agent->others, &agent->share,
+					    &agent->load);
+	agent->crowded_until = jiffies + msecs_to_jiffies(WCCP_CROWDED_MS);
+}
+
 /* The channel was busy for @busy_ns of @time_ns, two counters. */
 static void wccp_hear_channel(struct wccp_agent *agent, u64 time_ns,
 			      u64 busy_ns)
@@ -498,9 +521,7 @@ static void wccp_hear_channel(struct wccp_agent *agent, u64 time_ns,
 	if (known && agent->load.pkts) {
 		wccp_share_update(&agent->share, &agent->load, passed_ns,
 				  busy_ns - channel->busy_ns, &law);
-		agent->crowded = wccp_others_update(&agent->others,
-						    &agent->share,
-						    &agent->load);
+		wccp_judge_others(agent);
 		lives_ms = min_t(u64, WCCP_INTERVAL_MAX_MS,
 				 div_u64(passed_ns, WCCP_NSEC_PER_MSEC));
 		agent->share_until = jiffies +

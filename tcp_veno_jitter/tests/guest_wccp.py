@@ -529,6 +529,24 @@ def check_beside_reno():
         near(goodput_mbps(flow, 5), 10 * 0.95 * 1432 / 1514, 0.7)
 
 
+@claim("who is silent beside such flows for a while goes by the window when it is back")
+def check_beside_reno_after_silence():
+    with (
+        WccpPath(rate_mbps=10, queue_pkts=60),
+        Channel(Load(10)),
+        flows(1) as (flow,),
+        flows(1, "reno"),
+    ):
+        time.sleep(SETTLE_S)
+        assert rate_mbps(flow) == 0
+        for silence_s in (1, 4, 8):
+            with flow.pause():
+                time.sleep(silence_s)
+            for _ in range(40):
+                time.sleep(0.1)
+                assert rate_mbps(flow) == 0, silence_s
+
+
 @claim("beside traffic that does not answer it takes what is left, and goes on listening")
 def check_beside_cbr():
     for cbr_mbps in (2, 7):
