@@ -7,7 +7,7 @@ Every number is a median over seeds with its interval. What lost is shown beside
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,7 @@ def write_report(
         claims=[claim_row(verdict) for verdict in verdicts],
         over_time=_over_time(scenario, results, store_folder, figures),
         ratios=_ratios(scenario, results, store_folder, figures),
+        agents=_agents(scenario, results, store_folder, figures),
         failures=list(failures),
         reproduce=reproduce(meta),
         tc=sorted(meta.get("tc_commands_of_first_point", {}).items()),
@@ -629,21 +630,47 @@ def _ratios(
     scenario: Scenario, results: list[dict], folder: Path, figures: Figures
 ) -> list[dict[str, Any]]:
     """Return the figures of the jitter ratio: the first seed that has samples, at each place."""
+
+    def draw(result: dict[str, Any], ratios: pl.DataFrame) -> str:
+        hops = timelines.read_samples(_samples(folder, result, "hops"))
+        return timelines.ratio_figure(result, ratios, hops)
+
+    what = "Jitter ratio of {} over time"
+    return _at_each_place(scenario, results, folder, figures, "ratio", "ratios", what, draw)
+
+
+def _agents(
+    scenario: Scenario, results: list[dict], folder: Path, figures: Figures
+) -> list[dict[str, Any]]:
+    """Return the figures of what nodes said: the first seed that has samples, at each place."""
+
+    def draw(result: dict[str, Any], agents: pl.DataFrame) -> str:
+        flows = timelines.read_samples(_samples(folder, result))
+        return timelines.agents_figure(result, agents, flows)
+
+    what = "What nodes and senders of {} knew over time"
+    return _at_each_place(scenario, results, folder, figures, "nodes", "agents", what, draw)
+
+
+def _at_each_place(
+    scenario: Scenario, results: list[dict], folder: Path, figures: Figures, file: str,
+    kind: str, caption: str, draw: Callable[[dict[str, Any], pl.DataFrame], str],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return, for each algorithm and place, what DRAW makes of the first seed's samples of KIND."""
     drawn: dict[tuple[str, Place], dict[str, Any]] = {}
     for result in sorted(results, key=lambda result: result["seed"]):
         name, place = result["algorithm"], plots.place(scenario, result)
-        ratios = timelines.read_samples(_samples(folder, result, "ratios"))
-        if ratios is None or (name, place) in drawn:
+        samples = timelines.read_samples(_samples(folder, result, kind))
+        if samples is None or (name, place) in drawn:
             continue
         at = place_text(scenario, place)
-        hops = timelines.read_samples(_samples(folder, result, "hops"))
-        svg = timelines.ratio_figure(result, ratios, hops)
-        file = f"ratio-{name}-{plots.places(scenario).index(place)}"
+        number = plots.places(scenario).index(place)
+        text = ", ".join(filter(None, (caption.format(name), at)))
         drawn[name, place] = {
             "name": name,
             "place": at,
             "seed": result["seed"],
-            "svg": figures.add(file, f"Jitter ratio of {name} over time, {at}", svg),
+            "svg": figures.add(f"{file}-{name}-{number}", text, draw(result, samples)),
         }
     return list(drawn.values())
 

@@ -138,7 +138,7 @@ class Topology:
     nodes: int = 0  # of a wireless chain
     mtu_bytes: int = 1500  # of every interface
     tunnel: str = ""  # one of TUNNELS, over all hops
-    agents: bool = True  # its nodes help those algorithms that want help
+    agents: bool | tuple[int, ...] = True  # which nodes help those algorithms that want help
     offloads: bool = True
     ecn: bool = False
 
@@ -492,6 +492,11 @@ def _build(cls: type, table: Any, where: str, **given: Any):
         raise BadInput(f"{where}: {str(error).split('__init__() ')[-1]}") from None
 
 
+# Keys that take a list, which is not empty, and of what.
+SOME = bool | tuple[int, ...]  # all, none, or those with these numbers
+LISTS = {tuple[AxisValue, ...]: AxisValue, SOME: int}
+
+
 def _convert(kind: Any, value: Any, where: str) -> Any:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if number and not math.isfinite(value):
@@ -500,7 +505,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         return float(value)
     if kind is int and number and value == int(value) and abs(value) < 2**53:
         return int(value)
-    if kind in (bool, bool | None) and isinstance(value, bool):
+    if kind in (bool, bool | None, SOME) and isinstance(value, bool):
         return value
     if kind is str and isinstance(value, str):
         return value
@@ -510,13 +515,14 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
             return tuple(dict.fromkeys(value))
     if kind == AxisValue and (number or isinstance(value, str)):
         return float(value) if number else value
-    if kind == tuple[AxisValue, ...] and isinstance(value, list) and value:
-        return tuple(_convert(AxisValue, v, where) for v in value)
+    if isinstance(value, list) and value and kind in LISTS:
+        return tuple(_convert(LISTS[kind], v, where) for v in value)
     if kind == dict[str, AxisValue] and isinstance(value, dict):
         return {key: _convert(AxisValue, v, f"{where}.{key}") for key, v in value.items()}
     if kind == dict[str, Any] and isinstance(value, dict):
         return value
     names = {float: "number", int: "whole number", str: "text", bool: "true or false"}
+    names[SOME] = "list of whole numbers, or true or false"
     wanted = names.get(kind, "list" if "tuple" in str(kind) else "number")
     raise BadInput(f"{where} = {value!r}: this must be a {wanted}")
 
@@ -606,6 +612,9 @@ def _wireless(topology: Topology) -> Topology:
         )
     if not 2 <= topology.nodes <= MAX_HOPS + 1:
         raise BadInput(f"topology.nodes = {topology.nodes}: a {WIRELESS} has 2 to {MAX_HOPS + 1}")
+    agents = topology.agents if isinstance(topology.agents, tuple) else ()
+    if not all(1 <= node <= topology.nodes for node in agents):
+        raise BadInput(f"topology.agents = {list(agents)}: nodes are 1 to {topology.nodes}")
     return replace(topology, hops=tuple(f"hop{i}" for i in range(1, topology.nodes)))
 
 
@@ -842,8 +851,6 @@ def _flows(tables: list) -> tuple[Flow, ...]:
         raise BadInput("two flows have the same name (name1, name2 and so on where count is given)")
     if len(names) > MAX_FLOWS:
         raise BadInput(f"{len(names)} flows: at most {MAX_FLOWS}")
-    if any(flow.under_test and flow.reverse for flow in flows):
-        raise BadInput("a flow under test cannot be reverse: its figures are of the way forward")
     if not any(flow.under_test and flow.count for flow in flows):
         raise BadInput(f"no flow has the algorithm under test ({UNDER_TEST}): nothing to compare")
     return flows
@@ -1015,6 +1022,8 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
     first, last = flow.span(scenario.topology)
     if first > last:
         raise BadInput(f"flow {flow.name}: {flow.first_hop} comes after {flow.last_hop}")
+    if flow.under_test and flow.reverse and not scenario.medium:
+        raise BadInput("a flow under test cannot be reverse: its figures are of the way forward")
     if flow.under_test and flow.is_cross(scenario.topology):
         raise BadInput(
             f"flow {flow.name}: a flow under test takes all hops, not first_hop to last_hop: its"

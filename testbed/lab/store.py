@@ -13,6 +13,7 @@ from lab.errors import BadInput
 from lab.points import Point
 
 SAMPLES = ("flows.csv", "hops.csv")
+AGENTS = "agents.csv"  # where nodes help an algorithm
 VERDICTS = (
     "verdicts.csv"  # kept of every point that has it: it is small, and rules are chosen on it
 )
@@ -71,6 +72,7 @@ class Store:
         """Keep the result of POINT; its samples first, so that a result is never without them."""
         kept = [*(SAMPLES if keep_samples else ()), *([VERDICTS] if point.has_verdicts else ())]
         kept += [RATIOS] if keep_samples and "tcp_jitter_ratio" in point.spec["traces"] else []
+        kept += [AGENTS] if keep_samples and (raw / AGENTS).exists() else []
         for name in kept:
             write_atomically(self._sample_file(point, name), (raw / name).read_text())
         write_atomically(self._point_file(point), json.dumps(result, sort_keys=True) + "\n")

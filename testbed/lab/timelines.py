@@ -25,6 +25,7 @@ from lab.plots import BOUND_DASH, FAINT, FONT_PT, INK, RC, Style, style, to_svg
 SSTHRESH_NONE_PKTS = 1_000_000  # the kernel's "no threshold yet" is 2^31 - 1
 WINDOW_RTTS = 400  # of one point's life that a figure still resolves
 MAX_FLOWS_DRAWN = 8
+AGENTS_DRAWN = 3
 QUEUE_SHADES = ("#4b5563", "#3f8fc4", "#b0802a")
 RATIO_ROOM = 3.2  # of a figure of the jitter ratio, in 1/w of a small window
 LOSS_LOOK = {"random": ("#e08a00", "o"), "congestion": ("#5b1a78", "v")}
@@ -138,7 +139,7 @@ def read_samples(path: Path) -> pl.DataFrame | None:
     if not path.is_file() or not path.stat().st_size:
         return None
     frame = pl.read_csv(path, infer_schema_length=None)
-    names = {"flow", "algorithm", "ca_state", "cc_kind", "hop"}
+    names = {"flow", "algorithm", "ca_state", "cc_kind", "hop", "node", "device", "channel"}
     frame = frame.with_columns(pl.exclude(*names).cast(pl.Float64, strict=False))
     return frame if len(frame) else None
 
@@ -157,8 +158,11 @@ def losses(hops: pl.DataFrame, params: dict[str, Any]) -> dict[str, list[tuple[f
 
 
 def window_s(result: dict[str, Any], flows: pl.DataFrame) -> float:
-    """Return how many seconds of a point to draw: WINDOW_RTTS, or all if a flow starts late."""
+    """Return how many seconds of a point to draw: WINDOW_RTTS, or all if a flow starts late or the
+    RTT is not the links' but the medium's."""
     params = result["params"]
+    if params.get("medium"):
+        return params["duration_s"]
     rtt_s = sum(link["delay_ms"] for link in params["links"].values()) / 1000
     wanted = max(WINDOW_RTTS * rtt_s, 100 * params["sample_ms"] / 1000)
     last_start_s = flows.group_by("flow").agg(pl.col("time_s").min())["time_s"].max() or 0.0
@@ -267,6 +271,45 @@ def _draw_queue(axes: Axes, hops: pl.DataFrame, params: dict[str, Any]) -> None:
     if len(queues) > 1:
         axes.legend(loc="upper right", bbox_to_anchor=(1.005, -0.5), ncol=len(queues),
                     borderaxespad=0)  # fmt: skip
+
+
+# --- what nodes say over time --------------------------------------------------------------
+
+
+def agents_figure(result: dict[str, Any], agents: pl.DataFrame, flows: pl.DataFrame) -> str:
+    """Return the SVG of what the nodes of a wireless chain (AGENTS: /proc/net/wccp of each) and the
+    flows' senders knew: busyness r_b and what is aimed at, the bandwidth that is left BW_a, what
+    the rates together are to change by dS, and the rates r_p. Of nodes those are drawn that have
+    been busiest, AGENTS_DRAWN of them."""
+    means = agents.group_by("node").agg(pl.col("busy_permille").mean()).sort("busy_permille")
+    drawn = sorted(means["node"].tail(AGENTS_DRAWN), key=lambda name: int(name[1:]))
+    one_hop_mbps = result["bound_mbps"]
+    with plt.rc_context(RC):
+        figure, (busy, left, change, rate) = plt.subplots(4, 1, figsize=(9.2, 6.0), sharex=True)
+        for number, name in enumerate(drawn):
+            rows = agents.filter(pl.col("node") == name).sort("time_s")
+            look = {"color": value_look(number, len(drawn)).colour, "lw": 1.0, "label": name}
+            r_b, th_b = (rows[f"{what}_permille"] / 1000 for what in ("busy", "threshold"))
+            busy.plot(rows["time_s"], r_b, **look)
+            busy.plot(rows["time_s"], th_b, color=look["color"], lw=0.8, ls=BOUND_DASH)
+            left.plot(rows["time_s"], (th_b - r_b).clip(0) * one_hop_mbps, **look)
+            d_s = rows["change_permille"] / 1000 * rows["bytes_per_s"] * 8e-6
+            change.plot(rows["time_s"], d_s, **look)
+        for name, _ in _flows_drawn(flows, result["algorithm"]):
+            rows = flows.filter(pl.col("flow") == name).sort("time_s")
+            rate.plot(rows["time_s"], rows["cc_bw_mbps"].fill_null(0), lw=1.0, label=name)
+        for axes, what in zip(
+            (busy, left, change, rate), ("r_b, th_b", "BW_a (Mb/s)", "dS (Mb/s)", "r_p (Mb/s)"),
+            strict=True,
+        ):  # fmt: skip
+            axes.set_ylabel(what)
+        busy.legend(loc="lower right", bbox_to_anchor=(1.005, 0.985), ncol=5, borderaxespad=0)
+        rate.legend(loc="lower right", bbox_to_anchor=(1.005, 0.9), ncol=6, borderaxespad=0)
+        rate.set_xlim(0, result["params"]["duration_s"])
+        rate.set_xlabel("time (s)")
+        figure.align_ylabels([busy, left, change, rate])
+        figure.subplots_adjust(left=0.085, right=0.985, bottom=0.09, top=0.94, hspace=0.2)
+        return to_svg(figure)
 
 
 # --- the jitter ratio over time -----------------------------------------------------------

@@ -423,6 +423,28 @@ def test_the_jitter_ratio_is_drawn_at_each_place(tmp_path, smoothed):
     assert caption == "Jitter ratio of jtcp over time, random loss 3 %"
 
 
+def test_what_nodes_said_is_drawn(tmp_path):
+    """Of four nodes the three busiest, and both flows' r_p; nobody else has such a figure."""
+    scenario = make_scenario()
+    results = make_results(scenario, ("wccp", "reno"), seeds=2)
+    assert "What the nodes said" not in write(scenario, results, tmp_path)
+    head = "time_s,node,busy_permille,threshold_permille,change_permille,bytes_per_s"
+    rows = [f"{i / 5},n{n},{900 + n},950,{5 - n},40000" for i in range(100) for n in range(1, 5)]
+    flows = "time_s,flow,algorithm,cc_bw_mbps,cwnd_pkts,ssthresh_pkts,srtt_ms,bytes_acked"
+    sent = [f"{i / 5},{f},wccp,0.2,4,,100,{i * 1000}" for i in range(100) for f in ("a", "b")]
+    (tmp_path / "samples").mkdir()
+    for result in results[:1]:
+        stem = tmp_path / "samples" / result["point"]
+        Path(f"{stem}.agents.csv").write_text("\n".join([head, *rows, ""]))
+        Path(f"{stem}.flows.csv").write_text("\n".join([flows, *sent, ""]))
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    section = html[html.index("<h2>What the nodes said") :].split("</section>")[0]
+    assert section.count("<figure>") == 1
+    assert [f">n{n}<" in section for n in range(1, 5)] == [False, True, True, True]
+    assert all(f">{flow}<" in section for flow in "ab")
+
+
 def test_a_published_table_says_what_each_column_is():
     scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [1, 3]}, "rate": RATE_AXIS})
     results = make_results(scenario, ("jtcp", "reno"), seeds=6)

@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from dataclasses import asdict
@@ -152,6 +153,31 @@ class Trace:
         (self.trace / "trace").write_text("")
 
 
+class AgentSampler(threading.Thread):
+    """Writes what the queueing disciplines of NODES (name -> process id) say of themselves in
+    /proc/net/wccp to the file PATH, from START_S on, EVERY_MS until END_S."""
+
+    def __init__(self, nodes: dict[str, int], path: Path, start_s: float, end_s: float, every_ms):
+        super().__init__(daemon=True)
+        self.nodes, self.path = nodes, path
+        self.start_ns, self.end_ns = round(start_s * 1e9), round(end_s * 1e9)
+        self.every_ns = round(every_ms * 1e6)
+
+    def run(self) -> None:
+        head: list[str] = []
+        with self.path.open("w") as out:
+            for now_ns in range(self.start_ns, self.end_ns + 1, self.every_ns):
+                sleep_until_ns(now_ns)
+                for name, pid in self.nodes.items():
+                    names, *rows = Path(f"/proc/{pid}/net/wccp").read_text().splitlines()
+                    if not head:
+                        head = names.split()
+                        out.write(f"time_s,node,{','.join(head)}\n")
+                    for row in rows:
+                        time_s = (now_ns - self.start_ns) * 1e-9
+                        out.write(f"{time_s:.3f},{name},{','.join(row.split())}\n")
+
+
 class Lab:
     """One Mininet network that is up, and the points that run over it."""
 
@@ -177,7 +203,7 @@ class Lab:
             mtu_bytes = topology["mtu_bytes"]
             topologies.add_tunnel(self.net, topology["tunnel"], len(self.hops), mtu_bytes)
         self.parameters = Parameters()
-        self.agents: set[str] = set()
+        self.agents: set[str] = set()  # stations with queueing disciplines of an algorithm
         self.delayed: list[str] = []  # devices at which a flow's own delay is
         self.multipath: list[tuple[str, int]] = []  # senders of MPTCP flows
         self.warm_up()
@@ -260,6 +286,7 @@ class Lab:
         if self.medium:
             self.start_medium(point, start_s, out)
             self.set_agents(point)
+            self.sample_agents(point, start_s, out)
         streams = [flow for flow in point["flows"] if flow["transport"] != "tfrc"]
         receivers = {
             (self.topo.host(*receiver(flow)), stream_of(flow)): flow["bytes"]
@@ -367,17 +394,28 @@ class Lab:
         """Give all stations the queueing disciplines that the algorithms of POINT want there, and
         take away those of the point before."""
         agents = {ALGORITHMS[flow["algorithm"]].agent for flow in point["flows"]} - {""}
-        if not point["topology"]["agents"]:
-            agents = set()
+        nodes = point["topology"]["agents"]
+        if isinstance(nodes, bool):
+            nodes = range(1, len(self.medium.taps) + 1) if nodes else []
+        given = {f"n{node}" for node in nodes} if agents else set()
         for tap in self.medium.taps:
             device = f"dev {tap.name} root"
-            commands = [f"tc qdisc del {device}"] * bool(self.agents)
-            commands += [f"tc qdisc add {device} {agent}" for agent in agents]
+            commands = [f"tc qdisc del {device}"] * (tap.node.name in self.agents)
+            if tap.node.name in given:
+                commands += [f"tc qdisc add {device} {agent}" for agent in agents]
             if commands:
                 topologies.run(tap.node, *commands)
         for agent in agents:
             Path(f"/sys/module/sch_{agent}/parameters/ask_medium").write_text("1")
-        self.agents = agents
+        self.agents = given
+
+    def sample_agents(self, point: dict, start_s: float, out: Path) -> None:
+        """Sample them from now on, if there are any."""
+        nodes = {tap.node.name: tap.node.pid for tap in self.medium.taps}
+        nodes = {name: pid for name, pid in nodes.items() if name in self.agents}
+        if nodes:
+            end_s, every_ms = start_s + point["duration_s"], point["sample_ms"]
+            AgentSampler(nodes, out / "agents.csv", start_s, end_s, every_ms).start()
 
     def stop_medium(self, out: Path) -> None:
         dropped = self.medium.dropped_by_taps() - self.dropped_before
