@@ -12,7 +12,8 @@
  *
  * How busy the channel is, it asks the medium of docs/medium.md by a frame of
  * EtherType 0x88b5 (ask_medium), or is told through /proc/net/wccp by who reads
- * the driver's survey: "wlan0 BUSY_NS TIME_NS", two counters that only grow.
+ * the driver's survey: "wlan0 BUSY_NS TIME_NS", two counters that only grow, and
+ * behind them, if it knows, how many packets wait at the device.
  * While it does not know, segments pass as they are.
  *
  * A queueing discipline is what there is between IP and a device: it has the
@@ -51,7 +52,7 @@ static struct tcp_param wccp_threshold_percent = { .value = 95, .min = 10, .max 
 module_param_cb(threshold_percent, &tcp_param_ops, &wccp_threshold_percent,
 		0644);
 MODULE_PARM_DESC(threshold_percent,
-		 "th_b: channel busyness that is aimed at, percent (10-99)");
+		 "th_b to begin with: channel busyness that is aimed at, percent (10-99)");
 
 static struct tcp_param wccp_gain_percent = { .value = 50, .min = 1, .max = 100 };
 module_param_cb(gain_percent, &tcp_param_ops, &wccp_gain_percent, 0644);
@@ -67,6 +68,11 @@ static struct tcp_param wccp_ack_segments = { .value = 3, .min = 1, .max = 3 };
 module_param_cb(ack_segments, &tcp_param_ops, &wccp_ack_segments, 0644);
 MODULE_PARM_DESC(ack_segments,
 		 "an ACK waits for others until it is for so many segments (1-3); 1: does not wait");
+
+static struct tcp_param wccp_share_by_hops = { .value = 0, .min = 0, .max = 1 };
+module_param_cb(share_by_hops, &tcp_param_ops, &wccp_share_by_hops, 0644);
+MODULE_PARM_DESC(share_by_hops,
+		 "a flow's share is by 1 / hops of its way; 0: all the same (0-1)");
 
 static struct tcp_param wccp_ask_medium = { .value = 0, .min = 0, .max = 1 };
 module_param_cb(ask_medium, &tcp_param_ops, &wccp_ask_medium, 0644);
@@ -89,12 +95,15 @@ MODULE_PARM_DESC(ask_medium,
 /* EtherType 0x88b5: docs/medium.md */
 #define WCCP_MEDIUM_TYPE	0x88b5
 #define WCCP_MEDIUM_VERSION	1
+#define WCCP_MEDIUM_BUSY_NS	0	/* which counter */
+#define WCCP_MEDIUM_QUEUE_PKTS	16
+#define WCCP_MEDIUM_COUNTERS	17	/* so many are read; there may be more */
 
 struct wccp_answer {
 	__be16 version;
 	__be16 counters;
 	__be64 time_ns;
-	__be64 busy_ns;
+	__be64 values[WCCP_MEDIUM_COUNTERS];
 } __packed;
 
 /* One direction of a connection. */
@@ -144,6 +153,20 @@ struct wccp_channel {
 };
 
 /**
+ * struct wccp_word - somebody tells of the channel
+ * @time_ns: by a clock of its own
+ * @busy_ns: so long has it been busy; grows
+ * @queue_pkts: what waits at this node, behind the queueing discipline
+ * @told: @queue_pkts is known
+ */
+struct wccp_word {
+	u64 time_ns;
+	u64 busy_ns;
+	u32 queue_pkts;
+	bool told;
+};
+
+/**
  * struct wccp_counts - for people, in /proc/net/wccp
  * @inserted: options put on segments
  * @no_room: segments that had no room for one
@@ -171,6 +194,8 @@ struct wccp_counts {
  * @load: what passed in this interval
  * @share: what is given
  * @share_until: that long (jiffies)
+ * @edge: th_b
+ * @backlog_pkts: what the device has not taken yet
  * @others: what passes without the option
  * @crowded_until: others fill the channel, as far as is known then (jiffies)
  * @crowded: they do
@@ -192,6 +217,8 @@ struct wccp_agent {
 	struct wccp_load load;
 	struct wccp_share share;
 	unsigned long share_until;
+	struct wccp_edge edge;
+	u32 backlog_pkts;
 	struct wccp_others others;
 	unsigned long crowded_until;
 	bool crowded;
@@ -223,6 +250,7 @@ struct wccp_net {
  * @payload_bytes: all of them, also if it will be cut into many
  * @seq: of its first byte
  * @ack_seq: what it acknowledges
+ * @ttl: what is left of it
  * @acks: it does
  * @opens: SYN
  * @plain: of the flags, ACK and no other
@@ -237,6 +265,7 @@ struct wccp_segment {
 	u32 payload_bytes;
 	u32 seq;
 	u32 ack_seq;
+	u8 ttl;
 	bool acks;
 	bool opens;
 	bool plain;
@@ -285,6 +314,7 @@ static bool wccp_read_segment(const struct sk_buff *skb, u32 ip,
 		return false;
 	segment->payload_bytes = ip_bytes - iph->ihl * 4 -
 				 segment->header_bytes;
+	segment->ttl = iph->ttl;
 	segment->tuple.saddr = iph->saddr;
 	segment->tuple.daddr = iph->daddr;
 	segment->tuple.sport = th->source;
@@ -436,20 +466,23 @@ static s32 wccp_pass(struct wccp_agent *agent,
 		     const struct wccp_request *request, u32 payload_bytes)
 {
 	s32 feedback = request->feedback, given = 0;
+	u32 weight = wccp_weight(request->hops,
+				 tcp_param_get(&wccp_share_by_hops));
 
 	wccp_wake(agent);
+	/* it may have been deaf since nothing of ours has passed for a while */
 	if (!wccp_is_alive(agent))
-		return feedback;
+		return wccp_is_crowded(agent) ? WCCP_OTHERS : feedback;
 	if (tcp_param_get(&wccp_ask_medium))
 		wccp_arm(agent, wccp_load_interval_ms(&agent->load));
 	wccp_load_note(&agent->load, request->rate, request->interval_ms,
-		       payload_bytes);
+		       payload_bytes, weight);
 	/* of an interval that has just begun nothing is known: stay as it is */
 	if (wccp_is_crowded(agent))
 		given = WCCP_OTHERS;
 	else if (wccp_is_giving(agent))
 		given = wccp_share_feedback(&agent->share, request->rate,
-					    request->interval_ms);
+					    request->interval_ms, weight);
 	return min(feedback, given);
 }
 
@@ -492,46 +525,57 @@ static void wccp_judge_others(struct wccp_agent *agent)
 	if (agent->crowded && !wccp_is_crowded(agent))
 		memset(&agent->others, 0, sizeof(agent->others));
 	agent->crowded = wccp_others_update(&agent->others, &agent->share,
-					    &agent->load);
+					    &agent->load, agent->edge.stands);
 	agent->crowded_until = jiffies + msecs_to_jiffies(WCCP_CROWDED_MS);
 }
 
-/* The channel was busy for @busy_ns of @time_ns, two counters. */
-static void wccp_hear_channel(struct wccp_agent *agent, u64 time_ns,
-			      u64 busy_ns)
+/* An interval of so many ns is over, the channel was busy for @busy_ns. */
+static void wccp_share_anew(struct wccp_agent *agent, u64 passed_ns, u64 busy_ns,
+			    const struct wccp_word *word)
 {
-	struct wccp_channel *channel = &agent->channel;
-	u32 interval_ms = wccp_load_interval_ms(&agent->load);
-	u64 passed_ns = time_ns - channel->time_ns;
-	u32 lives_ms;
-	const struct wccp_law law = {
-		.threshold_percent = tcp_param_get(&wccp_threshold_percent),
+	u32 percent = tcp_param_get(&wccp_threshold_percent);
+	struct wccp_law law = {
 		.gain_percent = tcp_param_get(&wccp_gain_percent),
 		.shuffle_percent = tcp_param_get(&wccp_shuffle_percent),
 	};
+	u32 lives_ms = min_t(u64, WCCP_INTERVAL_MAX_MS,
+			     div_u64(passed_ns, WCCP_NSEC_PER_MSEC));
+
+	/* what the device does not take waits here */
+	wccp_edge_update(&agent->edge, wccp_busy(passed_ns, busy_ns),
+			 word->queue_pkts + READ_ONCE(agent->backlog_pkts),
+			 word->told, percent);
+	law.threshold = agent->edge.threshold;
+	wccp_share_update(&agent->share, &agent->load, passed_ns, busy_ns, &law);
+	wccp_judge_others(agent);
+	agent->share_until = jiffies +
+			     msecs_to_jiffies(WCCP_SHARE_INTERVALS * lives_ms);
+	agent->shares = true;
+}
+
+/* Somebody tells of the channel. */
+static void wccp_hear_channel(struct wccp_agent *agent,
+			      const struct wccp_word *word)
+{
+	struct wccp_channel *channel = &agent->channel;
+	u32 interval_ms = wccp_load_interval_ms(&agent->load);
+	u64 passed_ns = word->time_ns - channel->time_ns;
 	bool known = channel->known && wccp_is_alive(agent) &&
-		     time_ns >= channel->time_ns &&
-		     busy_ns >= channel->busy_ns &&
+		     word->time_ns >= channel->time_ns &&
+		     word->busy_ns >= channel->busy_ns &&
 		     passed_ns <= WCCP_TIME_MAX_NS;
 
-	wccp_hear_clock(channel, time_ns);
+	wccp_hear_clock(channel, word->time_ns);
 	agent->asked = false;
 	if (known && passed_ns < (u64)interval_ms * WCCP_NSEC_PER_MSEC)
 		return;
-	if (known && agent->load.pkts) {
-		wccp_share_update(&agent->share, &agent->load, passed_ns,
-				  busy_ns - channel->busy_ns, &law);
-		wccp_judge_others(agent);
-		lives_ms = min_t(u64, WCCP_INTERVAL_MAX_MS,
-				 div_u64(passed_ns, WCCP_NSEC_PER_MSEC));
-		agent->share_until = jiffies +
-			msecs_to_jiffies(WCCP_SHARE_INTERVALS * lives_ms);
-		agent->shares = true;
-	}
+	if (known && agent->load.pkts)
+		wccp_share_anew(agent, passed_ns,
+				word->busy_ns - channel->busy_ns, word);
 	memset(&agent->load, 0, sizeof(agent->load));
 	agent->others.bytes = 0;
-	channel->time_ns = time_ns;
-	channel->busy_ns = busy_ns;
+	channel->time_ns = word->time_ns;
+	channel->busy_ns = word->busy_ns;
 	channel->known = true;
 }
 
@@ -573,21 +617,33 @@ static void wccp_timeout(struct timer_list *timer)
 		wccp_ask(agent);
 }
 
+/* What is being sent does not wait. */
+static u32 wccp_queue(u64 pkts)
+{
+	return min_t(u64, pkts, WCCP_QUEUE_PKTS) - !!pkts;
+}
+
 static void wccp_hear_answer(struct wccp_agent *agent,
 			     const struct sk_buff *skb)
 {
 	struct wccp_answer buffer;
 	const struct wccp_answer *answer;
+	struct wccp_word word;
 
 	if (!tcp_param_get(&wccp_ask_medium))
 		return;
 	answer = skb_header_pointer(skb, 0, sizeof(buffer), &buffer);
 	if (!answer || answer->version != htons(WCCP_MEDIUM_VERSION) ||
-	    answer->counters == 0)
+	    ntohs(answer->counters) < WCCP_MEDIUM_COUNTERS)
 		return;
+	word = (struct wccp_word){
+		.time_ns = be64_to_cpu(answer->time_ns),
+		.busy_ns = be64_to_cpu(answer->values[WCCP_MEDIUM_BUSY_NS]),
+		.queue_pkts = wccp_queue(be64_to_cpu(answer->values[WCCP_MEDIUM_QUEUE_PKTS])),
+		.told = true,
+	};
 	spin_lock(&agent->lock);
-	wccp_hear_channel(agent, be64_to_cpu(answer->time_ns),
-			  be64_to_cpu(answer->busy_ns));
+	wccp_hear_channel(agent, &word);
 	spin_unlock(&agent->lock);
 }
 
@@ -735,7 +791,8 @@ static void wccp_tell_socket(struct wccp_agent *agent,
 	if (sk_fullsock(sk) && tcp_wccp_is_used(sk)) {
 		tcp_wccp_feedback(sk, segment->ack_seq,
 				  wccp_echo_read(segment->options +
-						 segment->found.echo));
+						 segment->found.echo),
+				  wccp_hops(segment->ttl));
 		spin_lock(&agent->lock);
 		agent->counts.told++;
 		spin_unlock(&agent->lock);
@@ -1013,6 +1070,8 @@ static int wccp_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		}
 		return qdisc_enqueue_tail(skb, sch);
 	}
+	WRITE_ONCE(agent->backlog_pkts,
+		   sch->q.qlen - skb_queue_len(&agent->waiting));
 	spin_lock(&agent->lock);
 	until_ns = wccp_join(sch, skb, &segment, to_free);
 	wait_ms = wccp_outgoing(agent, skb, &segment);
@@ -1027,10 +1086,14 @@ static int wccp_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 static struct sk_buff *wccp_dequeue(struct Qdisc *sch)
 {
 	struct wccp_agent *agent = qdisc_priv(sch);
+	struct sk_buff *skb;
 
 	if (!skb_queue_empty(&agent->waiting))
 		wccp_release(sch);
-	return qdisc_dequeue_head(sch);
+	skb = qdisc_dequeue_head(sch);
+	WRITE_ONCE(agent->backlog_pkts,
+		   sch->q.qlen - skb_queue_len(&agent->waiting));
+	return skb;
 }
 
 static void wccp_reset(struct Qdisc *sch)
@@ -1130,23 +1193,27 @@ static void wccp_show_agent(struct seq_file *seq, struct wccp_agent *agent)
 {
 	struct wccp_counts counts;
 	struct wccp_share share;
-	bool alive, shares;
+	bool alive, shares, crowded;
+	struct wccp_edge edge;
 
 	spin_lock_bh(&agent->lock);
 	counts = agent->counts;
 	share = agent->share;
 	alive = wccp_is_alive(agent);
 	shares = wccp_is_giving(agent);
+	crowded = wccp_is_crowded(agent);
+	edge = agent->edge;
 	spin_unlock_bh(&agent->lock);
 	if (!shares)
 		memset(&share, 0, sizeof(share));
-	seq_printf(seq, "%s %s %u %u %u %d %llu %llu %llu %llu %llu %llu\n",
+	seq_printf(seq, "%s %s %u %u %u %d %llu %llu %llu %llu %llu %llu %u %u %u\n",
 		   agent->dev->name, alive ? "alive" : "deaf",
 		   share.busy * 1000 >> WCCP_SHIFT, share.rate,
 		   (u32)((u64)share.flows * 1000 >> WCCP_SHIFT),
 		   (int)((s64)share.factor * 1000 / WCCP_ONE), counts.inserted,
 		   counts.no_room, counts.lowered, counts.echoed, counts.told,
-		   counts.joined);
+		   counts.joined, edge.threshold * 1000 >> WCCP_SHIFT,
+		   (u32)((u64)edge.mean_pkts * 1000 >> WCCP_SHIFT), crowded);
 }
 
 static int wccp_show(struct seq_file *seq, void *unused)
@@ -1155,7 +1222,7 @@ static int wccp_show(struct seq_file *seq, void *unused)
 					  wccp_net_id);
 	struct wccp_agent *agent;
 
-	seq_puts(seq, "device channel busy_permille bytes_per_s flows_permille change_permille inserted no_room lowered echoed told joined\n");
+	seq_puts(seq, "device channel busy_permille bytes_per_s flows_permille change_permille inserted no_room lowered echoed told joined threshold_permille queue_permille crowded\n");
 	mutex_lock(&wn->mutex);
 	list_for_each_entry(agent, &wn->agents, list)
 		wccp_show_agent(seq, agent);
@@ -1163,29 +1230,40 @@ static int wccp_show(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-/* "DEVICE BUSY_NS TIME_NS": what a driver's survey says. */
+/* "DEVICE BUSY_NS TIME_NS [QUEUE_PKTS]": what a driver says. */
 static int wccp_write(struct file *file, char *text, size_t size)
 {
 	struct seq_file *seq = file->private_data;
 	struct net *net = seq_file_single_net(seq);
 	struct wccp_net *wn = net_generic(net, wccp_net_id);
-	unsigned long long busy_ns, time_ns;
+	unsigned long long busy_ns, time_ns, queue_pkts;
 	struct wccp_agent *agent;
+	struct wccp_word word;
 	char name[IFNAMSIZ], rest[2];
+	bool told = false;
 	int error = -ENODEV;
 
 	if (!file_ns_capable(file, net->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
 	BUILD_BUG_ON(IFNAMSIZ != 16);
-	if (sscanf(text, "%15s %llu %llu %1s", name, &busy_ns, &time_ns,
-		   rest) != 3)
+	if (sscanf(text, "%15s %llu %llu %llu %1s", name, &busy_ns, &time_ns,
+		   &queue_pkts, rest) == 4)
+		told = true;
+	else if (sscanf(text, "%15s %llu %llu %1s", name, &busy_ns, &time_ns,
+			rest) != 3)
 		return -EINVAL;
+	word = (struct wccp_word){
+		.time_ns = time_ns,
+		.busy_ns = busy_ns,
+		.queue_pkts = told ? wccp_queue(queue_pkts) : 0,
+		.told = told,
+	};
 	mutex_lock(&wn->mutex);
 	list_for_each_entry(agent, &wn->agents, list) {
 		if (strcmp(agent->dev->name, name))
 			continue;
 		spin_lock_bh(&agent->lock);
-		wccp_hear_channel(agent, time_ns, busy_ns);
+		wccp_hear_channel(agent, &word);
 		spin_unlock_bh(&agent->lock);
 		error = 0;
 	}

@@ -89,6 +89,7 @@ MODULE_PARM_DESC(window_percent,
  * @bytes_acked: so many were acknowledged before (bytes, wraps)
  * @room_bytes: that each segment leaves to the option
  * @echoes: the peer asks, too: its echo needs room
+ * @hops: of the way back, that is taken for the way there; 0: not known
  * @fresh: @feedback came after the last change
  * @seen: so did an ACK of what was sent after it
  * @waiting: no data has been acknowledged yet
@@ -104,6 +105,7 @@ struct tcp_wccp {
 	u32 bytes_acked;
 	u8 room_bytes;
 	u8 echoes;
+	u8 hops;
 	u8 fresh:1,
 	   seen:1,
 	   waiting:1,
@@ -597,11 +599,12 @@ EXPORT_SYMBOL_GPL(tcp_wccp_note_agents);
  * @sk: a socket that tcp_wccp_is_used(); no lock is needed
  * @request: filled in
  *
- * Reads only what belongs to every TCP socket: the algorithm may be another by
- * now.
+ * The algorithm may be another by now: what is read belongs to every TCP socket, or
+ * (hops) may be any value.
  */
 void tcp_wccp_request(const struct sock *sk, struct wccp_request *request)
 {
+	const struct tcp_wccp *ca = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 rate = min_t(unsigned long, READ_ONCE(sk->sk_pacing_rate), S32_MAX);
 	u32 interval_us = wccp_interval_us(tp, rate);
@@ -609,6 +612,7 @@ void tcp_wccp_request(const struct sock *sk, struct wccp_request *request)
 	request->rate = max(rate, 1U);
 	request->feedback = request->rate;
 	request->interval_ms = min_t(u32, interval_us / USEC_PER_MSEC, U16_MAX);
+	request->hops = min_t(u8, READ_ONCE(ca->hops), WCCP_HOPS_MAX);
 }
 EXPORT_SYMBOL_GPL(tcp_wccp_request);
 
@@ -617,11 +621,12 @@ EXPORT_SYMBOL_GPL(tcp_wccp_request);
  * @sk: a full TCP socket
  * @ack_seq: what the ACK acknowledges, host's byte order
  * @feedback: fb (bytes/s), any value
+ * @hops: that the ACK has come
  *
  * Softirq only. If a process has the socket, this feedback is forgotten: the
  * next ACK has it again.
  */
-void tcp_wccp_feedback(struct sock *sk, u32 ack_seq, s32 feedback)
+void tcp_wccp_feedback(struct sock *sk, u32 ack_seq, s32 feedback, u8 hops)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tcp_wccp *ca = inet_csk_ca(sk);
@@ -631,6 +636,7 @@ void tcp_wccp_feedback(struct sock *sk, u32 ack_seq, s32 feedback)
 	    inet_csk(sk)->icsk_ca_initialized &&
 	    !before(ack_seq, tp->snd_una) && !after(ack_seq, tp->snd_nxt)) {
 		ca->feedback = feedback;
+		WRITE_ONCE(ca->hops, hops);
 		ca->fresh = 1;
 		ca->heard = tcp_jiffies32;
 	}

@@ -12,7 +12,7 @@
 
 bool tcp_wccp_is_used(const struct sock *sk);
 void tcp_wccp_request(const struct sock *sk, struct wccp_request *request);
-void tcp_wccp_feedback(struct sock *sk, u32 ack_seq, s32 feedback);
+void tcp_wccp_feedback(struct sock *sk, u32 ack_seq, s32 feedback, u8 hops);
 void tcp_wccp_note_data(struct sock *sk);
 void tcp_wccp_note_agents(struct net *net, int more);
 

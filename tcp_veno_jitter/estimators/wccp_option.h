@@ -10,12 +10,14 @@
  *   4  r_p          4  fb
  *   8  fb
  *   12 T_c
- *   14 0
+ *   14 hops
+ *   15 0
  *
  *   symbol  field        unit
  *   r_p     rate         bytes/s of payload
  *   fb      feedback     bytes/s, how r_p is to change
  *   T_c     interval_ms  ms
+ *   hops    hops         of the way, as far as its sender knows; 0: not yet
  *
  * The length tells the two apart. Whoever sent the bytes is not trusted: each
  * value is possible, no read is beyond what the caller says there is.
@@ -30,6 +32,7 @@
 #define WCCP_DATA_BYTES		16
 #define WCCP_ECHO_BYTES		8
 #define WCCP_FEEDBACK_OFFSET	8	/* in the option on data */
+#define WCCP_HOPS_MAX		15	/* longer ways count as that */
 /* fb where others fill the channel, who do not listen: less than any node gives */
 #define WCCP_OTHERS		(-0x7fffffff - 1)
 #define WCCP_OPTIONS_MAX	40	/* bytes of options that a TCP header has */
@@ -45,11 +48,13 @@
  * @rate: r_p (bytes/s)
  * @feedback: fb (bytes/s)
  * @interval_ms: T_c (ms)
+ * @hops: 1 to WCCP_HOPS_MAX; 0: not known
  */
 struct wccp_request {
 	u32 rate;
 	s32 feedback;
 	u16 interval_ms;
+	u8 hops;
 };
 
 /**
@@ -144,9 +149,24 @@ static inline struct wccp_request wccp_option_read(const u8 *option)
 		.rate = wccp_get_be32(option + 4),
 		.feedback = (s32)wccp_get_be32(option + WCCP_FEEDBACK_OFFSET),
 		.interval_ms = wccp_get_be16(option + 12),
+		.hops = option[14] < WCCP_HOPS_MAX ? option[14] : WCCP_HOPS_MAX,
 	};
 
 	return request;
+}
+
+/**
+ * wccp_hops() - how many hops a packet has come
+ * @ttl: the TTL that is left of 64, 128 or 255, the nearest of them
+ *
+ * Return: 1 to WCCP_HOPS_MAX.
+ */
+static inline u8 wccp_hops(u8 ttl)
+{
+	u32 first = ttl <= 64 ? 64 : ttl <= 128 ? 128 : 255;
+	u32 hops = first - ttl + 1;
+
+	return hops < WCCP_HOPS_MAX ? hops : WCCP_HOPS_MAX;
 }
 
 static inline void wccp_option_begin(u8 *option, u8 bytes)
@@ -168,7 +188,8 @@ static inline void wccp_option_write(u8 *option,
 	wccp_put_be32(option + 4, request->rate);
 	wccp_put_be32(option + WCCP_FEEDBACK_OFFSET, request->feedback);
 	wccp_put_be16(option + 12, request->interval_ms);
-	wccp_put_be16(option + 14, 0);
+	option[14] = request->hops;
+	option[15] = 0;
 }
 
 /**

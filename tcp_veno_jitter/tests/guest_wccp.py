@@ -118,9 +118,13 @@ class Channel(threading.Thread):
             now_ns = time.monotonic_ns()
             busy_ns += int(self.share() * (now_ns - before_ns))
             before_ns = now_ns
-            for name, dev in self.agents:
-                with contextlib.suppress(OSError), inside(name):
-                    tell(dev, busy_ns, now_ns)
+            self.tell(busy_ns, now_ns)
+
+    def tell(self, busy_ns: int, now_ns: int) -> None:
+        """Tell those agents that are there."""
+        for name, dev in self.agents:
+            with contextlib.suppress(OSError), inside(name):
+                tell(dev, busy_ns, now_ns)
 
     def __enter__(self):
         self.start()
@@ -347,6 +351,33 @@ def send_for(sock: socket.socket, duration_s: float) -> None:
         sock.sendall(bytes(1 << 14))
 
 
+@claim("what a raw socket sends as TCP passes as it is")
+def check_raw_socket():
+    with WccpPath(), Channel(lambda: 0.5), flows(1), contextlib.ExitStack() as stack:
+        time.sleep(2)
+        tap = listen("s", "to-r")
+        stack.callback(tap.close)
+        with inside("a"):
+            kind = socket.SOCK_RAW, socket.IPPROTO_TCP
+            raw = stack.enter_context(socket.socket(socket.AF_INET, *kind))
+        target, sent = net.ADDRESSES["b"], []
+        for flags in (0x10, 0x18, 0x02, 0x04, 0x11):
+            tcp = struct.pack("!2H2I2BHHH", 7, 7, 1, 1, 5 << 4, flags, 1000, 0, 0) + bytes(200)
+            ends = socket.inet_aton(net.ADDRESSES["a"]) + socket.inet_aton(target)
+            pseudo = ends + struct.pack("!2H", socket.IPPROTO_TCP, len(tcp))
+            tcp = tcp[:16] + struct.pack("!H", checksum(pseudo + tcp)) + tcp[18:]
+            raw.sendto(tcp, (target, 0))
+            sent.append(tcp)
+        time.sleep(1)
+        came = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                packet = tap.recv(1 << 16)
+                if packet[20:24] == struct.pack("!2H", 7, 7):
+                    came.append(packet[20:])
+        assert came == sent
+
+
 @claim("with segmentation offloads the option is on each segment, and all arrive whole")
 def check_gso():
     with WccpPath(rate_mbps=400, queue_pkts=10000), Channel(lambda: 0.2):
@@ -389,6 +420,30 @@ def check_join_and_leave():
             near(sum(rates), 9, 1.2)
         time.sleep(SETTLE_S)
         near(rate_mbps(first), 10 * 0.95 * 1432 / 1514, 0.8)
+
+
+@claim("shares are equal, or by 1 / hops: who has twice as far to go gets half")
+def check_shares_by_hops():
+    for by_hops, wanted in ((0, 1), (1, 2)):
+        with (
+            parameter("share_by_hops", by_hops),
+            WccpPath(),
+            whole_checksums(),
+            Channel(Load(10)),
+            flows(2) as (near_by, far),
+        ):
+            far.peer.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 61)  # as if from three beyond b
+            time.sleep(3 * SETTLE_S)
+            tap = listen("s", "to-r")
+            rates = [0.0, 0.0]
+            for _ in range(20):
+                time.sleep(0.5)
+                rates = [was + rate_mbps(f) for was, f in zip(rates, (near_by, far), strict=True)]
+            hops = {seen.data[-2:] for seen in heard(tap) if seen.data}
+            tap.close()
+            assert hops == {b"\3\0", b"\6\0"}, hops
+            near(rates[0] / rates[1], wanted, 0.1 * wanted)
+            near(sum(rates) / 20, 10 * 0.95 * 1432 / 1514, 0.5)
 
 
 @claim("on a channel that is always busy a flow sinks to half a segment a round trip, and lives")
@@ -531,20 +586,28 @@ def check_beside_reno():
 
 @claim("who is silent beside such flows for a while goes by the window when it is back")
 def check_beside_reno_after_silence():
-    with (
-        WccpPath(rate_mbps=10, queue_pkts=60),
-        Channel(Load(10)),
-        flows(1) as (flow,),
-        flows(1, "reno"),
-    ):
+    with WccpPath(rate_mbps=10, queue_pkts=60), contextlib.ExitStack() as stack:
+        stack.enter_context(Channel(lambda: 0.5, AGENTS[:1]))
+        behind = stack.enter_context(Channel(Load(10), AGENTS[1:]))
+        flow, _ = stack.enter_context(flows(1))[0], stack.enter_context(flows(1, "reno"))
         time.sleep(SETTLE_S)
         assert rate_mbps(flow) == 0
         for silence_s in (1, 4, 8):
             with flow.pause():
                 time.sleep(silence_s)
-            for _ in range(40):
-                time.sleep(0.1)
-                assert rate_mbps(flow) == 0, silence_s
+            still_plain(flow, silence_s)
+        # nodes behind the first hear nothing while nothing of ours passes, as with ask_medium
+        behind.ended.set()
+        with flow.pause():
+            time.sleep(4)
+        assert states("r")["to-s"]["channel"] == "deaf"
+        still_plain(flow, "deaf")
+
+
+def still_plain(flow: Flow, about) -> None:
+    for _ in range(40):
+        time.sleep(0.1)
+        assert rate_mbps(flow) == 0, about
 
 
 @claim("beside traffic that does not answer it takes what is left, and goes on listening")
@@ -815,9 +878,7 @@ class Stopped(Channel):
         while not self.ended.wait(self.every_s):
             late_ns = max(time.monotonic_ns() - begun_ns - 10**9, 0)
             now_ns = time.monotonic_ns() - int(late_ns * (1 - self.speed))
-            for name, dev in self.agents:
-                with contextlib.suppress(OSError), inside(name):
-                    tell(dev, int(now_ns * 0.9), now_ns)
+            self.tell(int(now_ns * 0.9), now_ns)
 
 
 @claim("a survey that is read seldom, against the round trip, raises no rate twice for one reading")
@@ -842,6 +903,9 @@ def check_state_file():
                 errno.EINVAL,
                 0 if "-1" in text or not text else errno.EINVAL,
             ), text
+        for text in ("to-r 1 1 x", "to-r 1 1 1 1", "to-r 1 1 1 x"):
+            assert refusal(lambda text=text: write_file(STATE, text)) == errno.EINVAL, text
+        write_file(STATE, "to-r 1 1 5")  # packets wait
         assert refusal(lambda: tell("lo", 1, 1)) == errno.ENODEV
         assert refusal(lambda: tell("to-s", 1, 1)) == errno.ENODEV, "another namespace's"
         assert refusal(lambda: write_file(STATE, "y" * 4096)) != 0
@@ -1112,7 +1176,8 @@ def check_namespaces():
 def check_parameters():
     ranges = {
         "sch_wccp": {"threshold_percent": (10, 99), "gain_percent": (1, 100),
-                     "shuffle_percent": (0, 50), "ack_segments": (1, 3), "ask_medium": (0, 1)},
+                     "shuffle_percent": (0, 50), "ack_segments": (1, 3), "ask_medium": (0, 1),
+                     "share_by_hops": (0, 1)},
         "tcp_wccp": {"pkts_per_interval": (1, 100), "window_percent": (100, 1000)},
     }  # fmt: skip
     for module, parameters in ranges.items():

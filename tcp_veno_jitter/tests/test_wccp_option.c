@@ -105,9 +105,9 @@ static void finds_what_the_oracle_finds(void)
 static void bytes_are_as_documented(void)
 {
 	static const u8 DATA[] = { 254, 16, 0x57, 0x43, 0x00, 0x01, 0x86, 0xa0,
-				   0xff, 0xff, 0xff, 0xfe, 0x01, 0x2c, 0, 0 };
+				   0xff, 0xff, 0xff, 0xfe, 0x01, 0x2c, 8, 0 };
 	static const u8 ECHO[] = { 254, 8, 0x57, 0x43, 0x80, 0, 0, 0 };
-	const struct wccp_request request = { 100000, -2, 300 };
+	const struct wccp_request request = { 100000, -2, 300, 8 };
 	u8 made[16];
 
 	wccp_option_write(made, &request);
@@ -126,10 +126,14 @@ static void what_is_written_is_read(void)
 		request.rate = random_log(32);
 		request.feedback = random_u32();
 		request.interval_ms = random_log(16);
+		request.hops = random_between(0, WCCP_HOPS_MAX);
 		wccp_option_write(option, &request);
 		again = wccp_option_read(option);
 		EXPECT(!memcmp(&request, &again, sizeof(u32) * 2) &&
-		       request.interval_ms == again.interval_ms, "request %u", i);
+		       request.interval_ms == again.interval_ms &&
+		       request.hops == again.hops, "request %u", i);
+		option[14] = random_u32();
+		EXPECT(wccp_option_read(option).hops <= WCCP_HOPS_MAX, "hops %u", i);
 		EXPECT(wccp_option_find(option, 16).data == 0, "request %u", i);
 		wccp_echo_write(option, request.feedback);
 		EXPECT(wccp_echo_read(option) == request.feedback, "echo %u", i);
@@ -137,9 +141,22 @@ static void what_is_written_is_read(void)
 	}
 }
 
+/* Hosts begin with 64, 128 or 255; a neighbour's packet has come one hop. */
+static void hops_are_what_is_missing(void)
+{
+	u32 ttl;
+
+	for (ttl = 0; ttl < 256; ttl++)
+		EXPECT(wccp_hops(ttl) >= 1 && wccp_hops(ttl) <= WCCP_HOPS_MAX, "%u", ttl);
+	EXPECT(wccp_hops(64) == 1 && wccp_hops(57) == 8 && wccp_hops(1) == 15, "64");
+	EXPECT(wccp_hops(128) == 1 && wccp_hops(121) == 8, "128");
+	EXPECT(wccp_hops(255) == 1 && wccp_hops(248) == 8, "255");
+}
+
 const struct test wccp_option_tests[] = {
 	{ bytes_are_as_documented,
 	  "wccp: options are byte by byte those of docs/wire-formats.md" },
+	{ hops_are_what_is_missing, "wccp: hops are what is missing of a TTL" },
 	{ what_is_written_is_read, "wccp: what is written is read" },
 	{ finds_what_the_oracle_finds,
 	  "wccp: in a million hostile option fields it finds what the oracle does" },

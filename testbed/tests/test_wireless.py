@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Wireless chains in the lab: the real stack over the medium, repeatable, and as ns-3 has it."""
 
+import io
 import json
 import os
 import threading
 import tomllib
 from pathlib import Path
 
+import polars as pl
 import pytest
 from test_lab import raw_bytes
 from test_medium import BASIC, mediumsim, simulate
@@ -29,7 +31,7 @@ offloads = false
 {medium}
 [[flows]]
 name = "tcp"
-mss_bytes = 1012
+mss_bytes = {mss_bytes}
 {flow}
 [run]
 algorithms = ["reno"]
@@ -38,10 +40,11 @@ warmup_s = 2
 """
 
 
-def parsed(nodes=3, medium="", flow="", duration_s=12, topology=""):
+def parsed(nodes=3, medium="", flow="", duration_s=12, topology="", mss_bytes=1012):
     text = SCENARIO.format(
-        nodes=nodes, medium=medium, flow=flow, duration_s=duration_s, topology=topology
-    )
+        nodes=nodes, medium=medium, flow=flow, duration_s=duration_s, topology=topology,
+        mss_bytes=mss_bytes,
+    )  # fmt: skip
     return scenario.parse("wireless", tomllib.loads(text))
 
 
@@ -101,6 +104,39 @@ def test_wccp_hears_the_medium(backend, expand):
     assert wccp["rtt_ms_mean"] < 0.3 * reno["rtt_ms_mean"]
     assert wccp["own_queue_drops"] == wccp["queue_drops"] == 0
     assert plain["rtt_ms_mean"] > 0.8 * reno["rtt_ms_mean"]
+
+
+def test_wccp_finds_how_busy_a_chain_can_be(backend, expand):
+    """Four hops of which each hears the others are full at 96 or 97 %, one hop of short packets at
+    88: it carries what Reno does on both, without a queue."""
+    for nodes, mss_bytes in ((5, 1012), (2, 312)):
+        reno, wccp = (
+            run(backend, expand(at, algorithm=algorithm)[0])
+            for at in [parsed(nodes=nodes, duration_s=30, mss_bytes=mss_bytes)]
+            for algorithm in ("reno", "wccp")
+        )
+        assert wccp["goodput_mbps"] > 0.94 * reno["goodput_mbps"], (nodes, wccp["goodput_mbps"])
+        assert wccp["rtt_ms_mean"] < 0.3 * reno["rtt_ms_mean"]
+        assert wccp["drops_per_s"] == 0
+
+
+def test_agents_on_some_nodes_and_flows_both_ways(backend, expand):
+    """Where the far end has no agent nobody hears anything: plain TCP, queue and all. Where the
+    middle has none the ends' do, for flows of both ways. What they say is sampled."""
+    both = '[[flows]]\nname = "back"\nreverse = true\nmss_bytes = 1012'
+    found = {}
+    for nodes in ([1, 3], [1, 2]):
+        loaded = parsed(flow=both, topology=f"agents = {nodes}")
+        (point,) = expand(loaded, algorithm="wccp")
+        raw = raw_bytes(backend, [point])[point.id]
+        rows = pl.read_csv(io.BytesIO(raw["agents.csv"]))
+        assert sorted(set(rows["node"])) == [f"n{node}" for node in nodes]
+        assert rows.filter(pl.col("time_s") > 4)["busy_permille"].mean() > 500
+        found[nodes[1]] = run(backend, point)
+    whole, lame = found[3], found[2]
+    assert whole["rtt_ms_mean"] < 0.5 * lame["rtt_ms_mean"]
+    assert whole["drops_per_s"] == 0 and whole["jain"] > 0.9
+    assert all(flow["goodput_mbps"] > 0.2 for flow in whole["flows"])
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4, 9])
@@ -165,6 +201,9 @@ def test_a_person_writes_a_chain(backend, expand, tmp_path):
         ({"medium": "retries = 3"}, "key in medium"),
         ({"nodes": 1}, "topology.nodes = 1"),
         ({"topology": "mtu_bytes = 6000"}, "topology.mtu_bytes = 6000: 802.11 carries 2296"),
+        ({"topology": "agents = [1, 4]"}, "topology.agents = [1, 4]: nodes are 1 to 3"),
+        ({"topology": 'agents = ["n1"]'}, "must be a whole number"),
+        ({"topology": "agents = []"}, "must be a list of whole numbers, or true or false"),
         ({"flow": 'last_hop = "hop9"'}, "hop in last_hop"),
         ({"duration_s": "12\ntruth = true"}, "run.truth: not on a wireless-chain"),
         ({"flow": "[links.hop1]\nrate_mbps = 1"}, "has a [medium] instead"),
