@@ -1022,12 +1022,12 @@ def _check_way(scenario: Scenario, flow: Flow) -> None:
     first, last = flow.span(scenario.topology)
     if first > last:
         raise BadInput(f"flow {flow.name}: {flow.first_hop} comes after {flow.last_hop}")
-    if flow.under_test and flow.reverse and not scenario.medium:
-        raise BadInput("a flow under test cannot be reverse: its figures are of the way forward")
     if flow.under_test and flow.is_cross(scenario.topology):
         raise BadInput(
-            f"flow {flow.name}: a flow under test takes all hops, not first_hop to last_hop: its"
-            " figures are of the whole way"
+            "a flow under test cannot be reverse: its figures are of the way forward"
+            if flow.reverse
+            else f"flow {flow.name}: a flow under test takes all hops, not first_hop to last_hop:"
+            " its figures are of the whole way"
         )
     if scenario.topology.tunnel and (first, last) != (0, len(scenario.topology.hops) - 1):
         raise BadInput(f"flow {flow.name}: with topology.tunnel flows take all hops, in it")
