@@ -161,7 +161,7 @@ class VmBackend(Backend):
                 "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}",
             ]  # fmt: skip
         told = (
-            "ipv6.disable=1 mitigations=off nokaslr norandmaps"
+            "ipv6.disable_ipv6=1 mitigations=off nokaslr norandmaps"
             f" LAB_INIT={guest}/init LAB_FS=9p LAB_DIR={guest}"
         )
         boot = machine(self.build.kernel, self.processor, told, self.cpus)
