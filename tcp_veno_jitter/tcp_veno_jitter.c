@@ -18,16 +18,21 @@
  *
  * There are three states:
  *
- *   STARTUP  The window doubles each round trip.
+ *   STARTUP  The window doubles each round trip, and grows by a quarter after
+ *            the first sign of a limit: a loss, or eight packets in a row that
+ *            wait. While packets are lost no more is sent than arrives.
  *            A queue begins to stand: drain it, ALONE.
- *            Losses, and the delivery rate does not follow: SHARED.
+ *            Losses, and an eighth more is not delivered: listen, ALONE.
  *   ALONE    The queue is ours. +1 a round trip while N < beta, +1/2 above,
  *            faster after 8 round trips without a queue. Q at a tenth of base
- *            is drained: w sinks to max(ocwnd, w - N) + 1.
- *            It overflows although we drain it: SHARED.
- *            More is lost than noise explains, twice: SHARED, without room.
- *   SHARED   +1/2 a round trip up to the last maximum, above it CUBIC's window,
- *            RFC 9438.
+ *            is drained: w sinks to max(ocwnd, w - N) + 1. One that came at
+ *            once is not our doing, and waited for: 4 round trips.
+ *            Drains and then dips do not empty it, or it overflows although we
+ *            drain it: SHARED, up to the window that was given up.
+ *            More is lost than noise explains: listen. Again: SHARED, without
+ *            room.
+ *   SHARED   CUBIC's window, RFC 9438; without room +1/2 a round trip up to the
+ *            last maximum.
  *            No queue for 16 round trips, or none in a dip: ALONE.
  *
  * What a loss means depends on whether the path has *room*: a queue of at least
@@ -37,20 +42,25 @@
  *            the top of what Q has been, and that is deep (half of base) or the
  *            last losses were at the top as well. Otherwise it is noise.
  *   no room  Nothing shows how full the path is, as with a policer or a queue
- *            of a few packets: a loss is congestion, unless as much is lost
- *            while less is sent than when it was too much.
+ *            of a few packets: a loss is congestion, unless noise alone takes a
+ *            packet of every second window.
  *
- * Whatever is said of a single loss: a round trip in which more is lost than
- * that noise and its scatter explain is congestion.
+ * Noise is what is lost while less is sent than was delivered and most packets
+ * meet no queue: that of others would drop just as well. Whatever is said of a
+ * single loss, a round trip in which more is lost than that noise and its
+ * scatter explain is congestion.
  *
- * Two trials ask the path what cannot be seen otherwise:
+ * Three trials ask the path what cannot be seen otherwise:
  *
- *   dip    base has not been seen for 10 s: half of what it holds for a round
- *          trip. Flows of one kind see the same smallest RTT, so they soon dip
- *          together; then the queue is empty, and base is what it is.
- *   probe  SHARED, no room and no queue for 247 round trips, or 8 with a window
- *          of less than 8: a quarter more than the most it ever had. If that is
- *          delivered, STARTUP.
+ *   listen  too much is lost: three quarters of what was delivered, until 64
+ *           packets have told the noise.
+ *   dip     base has not been seen for 5 s, or drains do not help: what empties
+ *           the queue, down to half of what the path holds. Flows of one kind
+ *           see the same smallest RTT, so they soon dip together; then the
+ *           queue is empty, and base is what it is.
+ *   probe   SHARED, no room and no queue for 16 round trips, then 32 and so on:
+ *           a quarter more than the most it ever had. If that is delivered,
+ *           STARTUP.
  *
  *   symbol  field                    unit
  *   Q       standing_us              us
@@ -114,11 +124,14 @@ MODULE_PARM_DESC(peer_clock,
 
 /* What the law is tuned by; docs/veno_jitter.md has the reason of each. */
 #define VJ_ROOM_SHIFT		3	/* base / 8 is a queue that counts */
+#define VJ_QUIET_SHIFT		6	/* base / 64 is none, where nothing more shows */
 #define VJ_TOP_PERCENT		85	/* of the largest Q is the top */
 #define VJ_TOPS			3	/* losses at the top that make a pattern */
+#define VJ_STOOD_ROUNDS		4	/* that a queue stands before it is drained */
 #define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
 #define VJ_CALM_ROUNDS		8	/* without a queue, then growth speeds up */
-#define VJ_BASE_S		10	/* how long base may go unseen */
+#define VJ_BASE_S		5	/* how long base may go unseen, and */
+#define VJ_BASE_ROUNDS		8	/* for how many round trips */
 #define VJ_LOSS_PKTS		32	/* a share of losses is one of so many */
 #define VJ_MARGIN_SHIFT		5	/* 1/32: losses allowed beyond the noise */
 
@@ -131,11 +144,15 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_TOPS_MAX		15
 #define VJ_TOPS_STEP		2	/* what a loss elsewhere takes back */
 #define VJ_VAIN			3	/* drains, of a queue that stays deep */
+#define VJ_FILLS		5	/* drains in vain, then a dip */
+#define VJ_FILLS_MAX		9	/* with dips in vain: others fill it */
 #define VJ_RESISTED		3	/* deep overflows that make it others' */
 #define VJ_CALM_MAX		255
 #define VJ_CE_KEEP_PERCENT	85	/* of the window, after a mark (RFC 8511) */
 #define VJ_PACE_PERCENT		105
 #define VJ_PACE_STARTUP_PERCENT	200
+#define VJ_PACE_EASED_PERCENT	130
+#define VJ_EASED_PKTS		4	/* startup, eased: 1/4 more a round */
 #define VJ_STAMP_MS		20
 #define VJ_SHARE_SHIFT		16	/* of @noise */
 
@@ -169,11 +186,14 @@ enum vj_trial {
  * @w_max: of CUBIC (packets)
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
- * @base_stamp: when @base_us was seen (VJ_STAMP_MS)
+ * @recent_us: smallest RTT since the last dip or so (us)
+ * @base_stamp: when @recent_us was seen (VJ_STAMP_MS)
  * @epoch: when CUBIC's window was reduced (VJ_STAMP_MS)
  * @sent: packets of earlier round trips, too few for a share (packets)
  * @sent_lost: how many of them were lost (packets)
  * @calm: round trips without a queue
+ * @queued: startup: packets in a row that met one
+ * @quiet: packets of the loss sample that met no queue, less those that did
  * @state: enum vj_state
  * @trial: enum vj_trial
  * @slow: N >= beta in the last round trip
@@ -189,12 +209,19 @@ enum vj_trial {
  * @trusts: the receiver's clock is used
  * @vain: startup: round trips without gain; else: drains of a deep queue
  * @undo_state: state before the loss that may have been none
+ * @listens: the losses after this drain are what noise there is
+ * @stood: round trips in a row with a queue to drain
+ * @jumped: the queue came within a round trip
+ * @fills: drains in a row that left a queue of ours
+ * @shy: probes in vain
+ * @struck: too much was lost since a queue was seen
  */
 struct veno_jitter {
 	struct tabe bandwidth;
 	struct peer_clock clock;
 	struct forward_queue forward;
 	u32 base_us;
+	u32 recent_us;
 	u32 round_queue_us;
 	u32 round_rtt_us;
 	u32 standing_us;
@@ -210,6 +237,9 @@ struct veno_jitter {
 	u8 sent;
 	u8 sent_lost;
 	u8 calm;
+	u8 queued;
+	s16 quiet;
+	u8 fills;
 	u32 state:2,
 	    trial:3,
 	    slow:1,
@@ -224,7 +254,12 @@ struct veno_jitter {
 	    tops:4,
 	    trusts:1,
 	    vain:2,
-	    undo_state:2;
+	    undo_state:2,
+	    listens:1,
+	    shy:3,
+	    struck:1;
+	u8 stood:3,
+	   jumped:1;
 };
 
 /* Time in VJ_STAMP_MS; wraps after 20 minutes. */
@@ -244,9 +279,12 @@ static void vj_update_pacing(struct sock *sk)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 rate = (u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
 
-	rate *= vj->state == VJ_STARTUP ||
-		tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2 ?
-		VJ_PACE_STARTUP_PERCENT : VJ_PACE_PERCENT;
+	if (tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2)
+		rate *= VJ_PACE_STARTUP_PERCENT;
+	else if (vj->state == VJ_STARTUP)
+		rate *= VJ_PACE_EASED_PERCENT;
+	else
+		rate *= VJ_PACE_PERCENT;
 	rate *= tcp_snd_cwnd(tp);
 	rate = div_u64(rate, tp->srtt_us ? : USEC_PER_MSEC << 3);
 	WRITE_ONCE(sk->sk_pacing_rate,
@@ -261,6 +299,7 @@ static void vj_init(struct sock *sk)
 	memset(vj, 0, sizeof(*vj));
 	vj->trusts = tcp_param_get(&vj_peer_clock);
 	vj->base_us = tcp_min_rtt(tp);
+	vj->recent_us = vj->base_us;
 	vj->base_stamp = vj_stamp();
 	vj->round_queue_us = VJ_NO_QUEUE_US;
 	vj->round_end = tp->delivered;
@@ -309,6 +348,14 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
 	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
 }
 
+/* There is a queue that shows when the path is full. */
+static void vj_see_room(struct veno_jitter *vj)
+{
+	vj->roomy = 1;
+	vj->struck = 0;
+	vj->shy = 0;
+}
+
 /* Is Q none that counts? One that we have little part in, unless it is deep. */
 static bool vj_is_empty(const struct veno_jitter *vj, bool deep)
 {
@@ -316,11 +363,10 @@ static bool vj_is_empty(const struct veno_jitter *vj, bool deep)
 }
 
 /* Nobody's packets wait, as far as has been seen in the last minutes. */
-static bool vj_is_clear(const struct tcp_sock *tp, const struct veno_jitter *vj)
+static bool vj_is_clear(const struct veno_jitter *vj)
 {
-	u32 least_us = tcp_min_rtt(tp);
-
-	return vj_standing_rtt_us(vj) <= least_us + (least_us >> VJ_ROOM_SHIFT);
+	return vj_standing_rtt_us(vj) <=
+	       vj->base_us + (vj->base_us >> VJ_ROOM_SHIFT);
 }
 
 /* Its tick, and whether it goes as it should: at first and once a round trip. */
@@ -347,23 +393,26 @@ static bool vj_note_time(struct veno_jitter *vj, const struct tcp_sock *tp)
 static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 u32 rtt_us)
 {
-	u32 least_us = tcp_min_rtt(tp);
-
-	least_us += least_us >> VJ_ROOM_SHIFT;
-	if (rtt_us > max(vj->base_us, least_us))
+	/* a packet that overtook others took another way */
+	if (tp->sacked_out)
 		return;
 	vj->base_us = min(vj->base_us, rtt_us);
+	if (rtt_us > max(vj->recent_us,
+			 vj->base_us + (vj->base_us >> VJ_ROOM_SHIFT)))
+		return;
+	vj->recent_us = rtt_us;
 	vj->base_stamp = vj_stamp();
 }
 
 /* Without the receiver's time the queues there and back are one. */
-static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
-			  u32 rtt_us)
+static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
+			 u32 rtt_us)
 {
 	u32 above_us = rtt_us - min(rtt_us, vj->base_us);
 	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
 	u32 transit_us = vj->clock.peer_us - sent_us;
 	u32 queue_us = above_us;
+	u32 quiet_us;
 
 	if (unlikely(!vj->forward.anchored && tp->delivered <= TCP_INIT_CWND))
 		forward_queue_start(&vj->forward, transit_us);
@@ -377,6 +426,12 @@ static void vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 		vj->round_queue_us = queue_us;
 		vj->round_rtt_us = rtt_us;
 	}
+	quiet_us = vj->base_us >> (vj->roomy ? VJ_ROOM_SHIFT : VJ_QUIET_SHIFT);
+	if (queue_us <= quiet_us)
+		vj->quiet += vj->quiet < S16_MAX;
+	else
+		vj->quiet -= vj->quiet > S16_MIN;
+	return queue_us;
 }
 
 /*
@@ -388,6 +443,11 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp)
 	u32 largest_us = vj->standing_max_us;
 	u32 queue_us = vj->round_queue_us;
 
+	vj->jumped = tp->lost == vj->lost && queue_us > vj->standing_us &&
+		     veno_backlog_reaches(tcp_snd_cwnd(tp),
+					  queue_us - vj->standing_us,
+					  vj->round_rtt_us,
+					  tcp_param_get(&vj_beta_pkts));
 	vj->standing_us = queue_us;
 	vj->standing_path_us = vj->round_rtt_us - queue_us;
 	vj->round_queue_us = VJ_NO_QUEUE_US;
@@ -450,6 +510,10 @@ static void vj_enter(struct veno_jitter *vj, enum vj_state state)
 	vj->resisted = 0;
 	vj->calm = 0;
 	vj->vain = 0;
+	vj->fills = 0;
+	vj->queued = 0;
+	if (state == VJ_STARTUP)
+		vj->w_max = 0;
 	if (vj->trial >= VJ_PROBE)
 		vj->trial = VJ_NO_TRIAL;
 }
@@ -460,11 +524,14 @@ static void vj_sink(struct sock *sk, u32 target_pkts)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (vj->state == VJ_STARTUP)
+	if (vj->state == VJ_STARTUP) {
 		vj_enter(vj, VJ_ALONE);
+		vj->w_max = 0;
+	}
 	vj->draining = 1;
 	vj->hold = VJ_HOLD_ROUNDS;
 	vj->answered = 0;
+	vj->listens = 0;
 	tp->snd_ssthresh = clamp(target_pkts, 2U, max(tcp_snd_cwnd(tp), 2U));
 }
 
@@ -477,49 +544,95 @@ static u32 vj_cubic_reduce(struct veno_jitter *vj, const struct tcp_sock *tp)
 	u32 keep = tcp_param_get(&vj_keep_percent);
 	u32 w = tcp_snd_cwnd(tp);
 
-	vj->w_max = w < vj->w_max ? div_u64((u64)w * (100 + keep), 200) : w;
+	/* one that began just now has its maximum */
+	if (vj->epoch != vj_stamp())
+		vj->w_max = w < vj->w_max ?
+			    div_u64((u64)w * (100 + keep), 200) : w;
 	vj->epoch = vj_stamp();
 	return div_u64((u64)w * keep, 100);
 }
 
+/*
+ * The usual share from now on. If that is because others filled what we drained,
+ * the window that was given up is asked for again.
+ */
 static void vj_share(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
+	bool gave_way = vj->fills;
+
 	if (vj->state == VJ_SHARED)
 		return;
 	vj_enter(vj, VJ_SHARED);
-	vj->w_max = 0;
-	vj_cubic_reduce(vj, tp);
+	vj->epoch = vj_stamp();
+	if (!gave_way)
+		vj->w_max = tcp_snd_cwnd(tp);
 }
 
 /*
- * Has startup met a queue, or losses that the delivery rate does not outgrow?
- * B is an average and lags, so that a rate that doubles is three times B.
+ * Send less than what was delivered until the share that is lost is known: that
+ * much is noise.
+ */
+static void vj_listen(struct sock *sk, u32 delivered_pkts)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+
+	vj_sink(sk, delivered_pkts / 4 * 3);
+	vj->struck = 1;
+	vj->listens = 1;
+	vj->answered = 1;
+}
+
+/*
+ * Has startup met a queue, or losses while an eighth more was not delivered?
+ * In this state w_max is the most that was delivered in a round trip.
  */
 static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
-			     u64 before_bytes_per_s, u32 lost_pkts)
+			     u32 lost_pkts)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
+	u32 delivered_pkts = div_u64(rate_bytes_per_s * vj->base_us,
+				     tp->mss_cache * USEC_PER_SEC);
+	bool gained = delivered_pkts > vj->w_max + vj->w_max / 8;
 
+	vj->w_max = max(vj->w_max, delivered_pkts);
 	if (vj->slow && vj_is_room(vj, vj->standing_us)) {
-		vj->roomy = 1;
 		vj_sink(sk, vj_drained_pkts(tp, vj));
 		return;
 	}
-	if (2 * rate_bytes_per_s >= 3 * before_bytes_per_s ||
-	    !tcp_is_cwnd_limited(sk)) {
+	if (gained || !tcp_is_cwnd_limited(sk)) {
 		vj->vain = 0;
 		return;
 	}
 	vj->vain++;
 	if (lost_pkts > tcp_snd_cwnd(tp) / 4 ||
-	    (lost_pkts > 1 && vj->vain > 1)) {
-		vj_share(vj, tp);
-		vj_sink(sk, vj_ocwnd_pkts(tp, vj));
-		vj->w_max = tp->snd_ssthresh;
-	} else if (vj->vain == VJ_VAIN) {
-		vj_sink(sk, vj_ocwnd_pkts(tp, vj));
-	}
+	    (lost_pkts > 1 && vj->vain > 1))
+		vj_listen(sk, vj->w_max);
+	else if (vj->vain == VJ_VAIN)
+		vj_sink(sk, vj->w_max);
+}
+
+/*
+ * The first sign of a limit, a packet lost or several in a row that wait: the
+ * window grows by a quarter a round trip instead of twice. While packets are
+ * lost no more is sent than arrives.
+ */
+static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool loses = tp->lost != vj->lost;
+	u32 least_pkts = max(vj->w_max, TCP_INIT_CWND + 0U);
+
+	if (queue_us != VJ_NO_QUEUE_US)
+		vj->queued = vj_is_room(vj, queue_us) ?
+			     min(vj->queued + 1, VJ_STARTUP_PKTS) : 0;
+	if (loses && tcp_snd_cwnd(tp) > least_pkts)
+		tcp_snd_cwnd_set(tp, clamp(tcp_packets_in_flight(tp) +
+					   acked_pkts, least_pkts,
+					   tcp_snd_cwnd(tp)));
+	if (loses || vj->queued == VJ_STARTUP_PKTS)
+		tp->snd_ssthresh = min(tp->snd_ssthresh, tcp_snd_cwnd(tp));
 }
 
 /* As above, but within the round trip: the next one would double it. */
@@ -541,15 +654,37 @@ static void vj_end_startup(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	vj_note_standing(vj, tp);
-	vj->roomy = 1;
+	vj_see_room(vj);
 	vj_sink(sk, vj_drained_pkts(tp, vj));
 	tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
 	vj_update_pacing(sk);
 }
 
 /*
+ * Does a queue stand that we have a part in? One that came within a round trip
+ * is a slower path or a path that jitters: it may go as it came.
+ */
+static bool vj_stands(struct veno_jitter *vj)
+{
+	if (!vj->slow || !vj_is_part_of_base(vj, vj->standing_us,
+					     tcp_param_get(&vj_drain_percent))) {
+		vj->stood = 0;
+		return false;
+	}
+	if (!vj->stood && !vj->jumped)
+		vj->stood = VJ_STOOD_ROUNDS;
+	else
+		vj->stood++;
+	if (!vj->fills && vj->stood < VJ_STOOD_ROUNDS)
+		return false;
+	vj->stood = 0;
+	return true;
+}
+
+/*
  * What to do about the queue that stood during the last round trip. One that
- * stays deep is not ours alone: then the window waits for what comes.
+ * stays deep, or of which we keep much, is not ours alone: then the window waits
+ * for what a dip shows.
  */
 static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 {
@@ -560,9 +695,24 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 		vj->vain = min(vj->vain + 1, VJ_VAIN);
 	else if (empty)
 		vj->vain = 0;
-	if (vj->state == VJ_ALONE && vj->vain < VJ_VAIN && vj->slow &&
-	    vj_is_part_of_base(vj, vj->standing_us,
-			       tcp_param_get(&vj_drain_percent)))
+	if (empty || !vj->slow)
+		vj->fills -= !!vj->fills;
+	if (vj->state != VJ_ALONE)
+		return;
+	if (vj->calm > 2 * VJ_CALM_ROUNDS)
+		vj->w_max = 0;
+	if (!vj_stands(vj))
+		return;
+	vj->w_max = max(vj->w_max, tcp_snd_cwnd(tp));
+	vj->fills++;
+	if (vj->vain == VJ_VAIN ||
+	    vj_backlog_reaches(tp, vj, 2 * tcp_param_get(&vj_beta_pkts)))
+		vj->fills++;
+	if (vj->fills > VJ_FILLS_MAX)
+		vj_share(vj, tp);
+	else if (vj->vain == VJ_VAIN || vj->fills > VJ_FILLS)
+		vj->hold = VJ_HOLD_ROUNDS;
+	else
 		vj_sink(sk, vj_drained_pkts(tp, vj));
 }
 
@@ -575,16 +725,16 @@ static void vj_answer_excess(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 keep_pkts = vj_ocwnd_pkts(tp, vj) / 8 * 7;
+	/* B is little after a timeout */
+	u32 keep_pkts = max(vj_ocwnd_pkts(tp, vj), tcp_snd_cwnd(tp) / 2);
 
-	if (vj->state == VJ_ALONE && !vj->resisted) {
-		vj->resisted = 1;
-	} else {
-		vj_share(vj, tp);
-		vj->roomy = 0;
-		keep_pkts = min(keep_pkts, vj_cubic_reduce(vj, tp));
+	if (vj->state == VJ_ALONE && !vj->struck) {
+		vj_listen(sk, keep_pkts);
+		return;
 	}
-	vj_sink(sk, keep_pkts);
+	vj_share(vj, tp);
+	vj->roomy = 0;
+	vj_sink(sk, min(keep_pkts / 8 * 7, vj_cubic_reduce(vj, tp)));
 }
 
 /*
@@ -601,7 +751,7 @@ static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
 				       tcp_param_get(&vj_keep_percent), t_ms);
 	u32 w = tcp_snd_cwnd(tp);
 
-	if (target <= max(w, vj->w_max))
+	if (target <= (vj->roomy ? w : max(w, vj->w_max)))
 		return 2 * w;
 	return max(w / min(target - w, w / 16 + 1), 2U);
 }
@@ -613,6 +763,8 @@ static u32 vj_credit_pkts(const struct tcp_sock *tp,
 	u32 w = tcp_snd_cwnd(tp);
 	u32 steps;
 
+	if (vj->state == VJ_STARTUP)
+		return VJ_EASED_PKTS;
 	if (vj->state == VJ_SHARED)
 		return vj_cubic_credit_pkts(tp, vj);
 	if (vj->state == VJ_ALONE && vj->vain == VJ_VAIN)
@@ -644,9 +796,10 @@ static void vj_end_dip(struct sock *sk)
 	u32 ocwnd = vj_ocwnd_pkts(tp, vj) + 1;
 
 	vj->trial = VJ_NO_TRIAL;
-	if (vj_is_clear(tp, vj)) {
+	if (vj_is_clear(vj)) {
 		vj->resisted = 0;
 		vj->vain = 0;
+		vj->fills = 0;
 		tp->snd_ssthresh = clamp(ocwnd, 2U, tp->snd_ssthresh);
 		if (vj->state == VJ_SHARED && vj->roomy)
 			vj_enter(vj, VJ_ALONE);
@@ -662,13 +815,13 @@ static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 	u64 most = (u64)tp->snd_ssthresh * tp->mss_cache * USEC_PER_SEC;
 
 	vj->trial = VJ_NO_TRIAL;
+	most -= most * vj->noise >> VJ_SHARE_SHIFT;
 	if (excess || rate_bytes_per_s * vj->base_us < most / 8 * 9) {
 		vj_sink(sk, min(tp->snd_ssthresh, vj_ocwnd_pkts(tp, vj)));
 		return;
 	}
 	vj_enter(vj, VJ_STARTUP);
-	vj->vain = 1;
-	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	tp->snd_ssthresh = tcp_snd_cwnd(tp);
 }
 
 /* Is it time for a trial? */
@@ -678,17 +831,26 @@ static bool vj_needs_trial(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 w = tcp_snd_cwnd(tp);
 	u32 most = max(w, vj->w_max);
+	bool unseen;
 	u32 half;
 
 	if (vj->state == VJ_STARTUP || vj->draining)
 		return false;
-	if ((u16)(vj_stamp() - vj->base_stamp) >
-	    VJ_BASE_S * MSEC_PER_SEC / VJ_STAMP_MS) {
-		vj->base_us = vj_standing_rtt_us(vj);
-		vj->base_stamp = vj_stamp();
-		half = tabe_window_pkts(&vj->bandwidth, tcp_min_rtt(tp) / 2,
+	unseen = (u16)(vj_stamp() - vj->base_stamp) >
+		 max(VJ_BASE_S * MSEC_PER_SEC,
+		     VJ_BASE_ROUNDS * (tp->srtt_us >> 3) / USEC_PER_MSEC) /
+		 VJ_STAMP_MS;
+	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
+		if (unseen) {
+			vj->recent_us = vj_standing_rtt_us(vj);
+			vj->base_stamp = vj_stamp();
+		}
+		half = tabe_window_pkts(&vj->bandwidth, vj->base_us / 2,
 					tp->mss_cache);
 		half = max(half, VJ_DELACK_PKTS + 0U);
+		if (!vj->vain)
+			half = max(half, w - min(w, 2 * (vj_backlog(tp, vj) >>
+					 VENO_BACKLOG_SHIFT) + 1));
 		if (w <= half)
 			return false;
 		vj_begin_trial(sk, VJ_DIP, half, w);
@@ -696,8 +858,9 @@ static bool vj_needs_trial(struct sock *sk)
 	}
 	if (vj->state == VJ_SHARED && !vj->roomy && !vj->hold &&
 	    vj->calm >= (most < VJ_STARTUP_PKTS ? 2 * VJ_CALM_ROUNDS :
-						 VJ_CALM_MAX)) {
+			 min(2 * VJ_CALM_ROUNDS << vj->shy, VJ_CALM_MAX))) {
 		vj->calm = VJ_CALM_ROUNDS;
+		vj->shy = min(vj->shy + 1, 4);
 		vj_begin_trial(sk, VJ_PROBE, most + DIV_ROUND_UP(most, 4),
 			       most);
 		return true;
@@ -733,11 +896,11 @@ static bool vj_try(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 static bool vj_is_settled(const struct veno_jitter *vj,
 			  const struct tcp_sock *tp)
 {
-	if (vj->draining || vj->trial)
+	if (vj->draining || vj->trial || vj->quiet <= 0)
 		return false;
 	if (vj->state == VJ_SHARED)
 		return !vj->hold && tcp_snd_cwnd(tp) < vj->w_max / 8 * 7 &&
-		       vj_is_clear(tp, vj);
+		       vj_is_clear(vj);
 	return vj->hold == 1;
 }
 
@@ -760,7 +923,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	lost_pkts = min(lost_pkts + vj->sent_lost, sent_pkts);
 	vj->sent = 0;
 	vj->sent_lost = 0;
-	if (sent_pkts < VJ_LOSS_PKTS) {
+	if (sent_pkts < (vj->listens ? 2 * VJ_LOSS_PKTS : VJ_LOSS_PKTS)) {
 		vj->sent = sent_pkts;
 		vj->sent_lost = lost_pkts;
 		return false;
@@ -779,6 +942,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 			share /= 4;
 		vj->noise += share;
 	}
+	vj->quiet = 0;
 	if (5 * (u64)lost_pkts > 2 * (u64)sent_pkts)
 		return true;
 	return excess > 0 &&
@@ -806,6 +970,22 @@ static void vj_validate_window(struct sock *sk)
 	tp->snd_cwnd_stamp = tcp_jiffies32;
 }
 
+/* A round trip of a hold is over; one that listens lasts until it has heard. */
+static void vj_hold(struct veno_jitter *vj)
+{
+	if (vj->hold > 2 || !vj->listens) {
+		vj->hold -= !!vj->hold;
+	} else if (vj->hold == 2 && !vj->draining) {
+		vj->hold = 1;
+		vj->sent = 0;
+		vj->sent_lost = 0;
+		vj->quiet = 0;
+	} else if (!vj->sent) {
+		vj->hold = 0;
+		vj->listens = 0;
+	}
+}
+
 /* A round trip is over. Not inline: it must not cost the other ACKs registers. */
 static noinline void vj_end_round(struct sock *sk, bool limited)
 {
@@ -813,7 +993,6 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool measured = vj->round_queue_us != VJ_NO_QUEUE_US;
 	bool dips = vj->trial == VJ_DIP || vj->trial == VJ_DIPPED;
-	u64 before = vj->bandwidth.bw_bytes_per_s;
 	u32 lost = tp->lost - vj->lost;
 	u32 sent = tp->delivered - vj->round_end + lost;
 	bool excess = vj_note_loss(vj, tp, sent, lost);
@@ -822,10 +1001,12 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	u64 rate;
 
 	vj->judged = 0;
-	vj->hold -= held;
+	vj_hold(vj);
 	vj_check_clock(vj, tp);
 	if (measured)
 		vj_note_standing(vj, tp);
+	/* the core forgets after sysctl_tcp_min_rtt_wlen */
+	vj->base_us = max(vj->base_us, tcp_min_rtt(tp));
 	deep = vj_is_deep(vj, vj->standing_us);
 	empty = measured && vj_is_empty(vj, deep);
 	rate = vj_update_bandwidth(vj, tp, limited || dips, empty);
@@ -834,21 +1015,20 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	if (!measured)
 		return;
 
-	if (vj->state != VJ_STARTUP && vj->slow &&
-	    vj_is_room(vj, vj->standing_us))
-		vj->roomy = 1;
+	if (vj->slow && vj_is_room(vj, vj->standing_us))
+		vj_see_room(vj);
 	vj->calm = empty ? min(vj->calm + 1, VJ_CALM_MAX) : 0;
 	if (vj_try(sk, rate, excess)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
-		vj_check_startup(sk, rate, before, lost);
+		vj_check_startup(sk, rate, lost);
 	} else if (!held) {
 		if (excess && !vj->draining)
 			vj_answer_excess(sk);
 		else
 			vj_answer_queue(sk, deep, empty);
 		if (vj->state == VJ_SHARED && vj->roomy &&
-		    vj->calm > 2 * VJ_CALM_ROUNDS && vj_is_clear(tp, vj))
+		    vj->calm > 2 * VJ_CALM_ROUNDS && vj_is_clear(vj))
 			vj_enter(vj, VJ_ALONE);
 	}
 	if (!vj->trial && !vj->draining)
@@ -916,7 +1096,7 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 	if (vj->state == VJ_STARTUP)
 		return false;
 	if (!vj->roomy)
-		return (u64)tcp_snd_cwnd(tp) * vj->noise < 1 << VJ_SHARE_SHIFT;
+		return 2 * (u64)tcp_snd_cwnd(tp) * vj->noise < 1 << VJ_SHARE_SHIFT;
 	if (vj_is_queueless(tp, vj) ||
 	    (u64)queue_us * 100 < (u64)vj->standing_max_us * VJ_TOP_PERCENT) {
 		vj->tops -= min_t(u32, vj->tops, VJ_TOPS_STEP);
@@ -953,7 +1133,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 keep_pkts;
+	u32 keep_pkts = 0;
 
 	vj->judged = 1;
 	vj->random = !signalled && !vj_is_congestion(tp, vj);
@@ -966,8 +1146,14 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 		/* one answer is enough until it shows */
 		if (vj->hold && vj->answered)
 			return;
+		if (vj->state == VJ_ALONE && !vj->roomy) {
+			vj_answer_excess(sk);
+			vj->answered = 1;
+			return;
+		}
 	}
-	keep_pkts = vj_cubic_reduce(vj, tp);
+	if (vj->state == VJ_SHARED)
+		keep_pkts = vj_cubic_reduce(vj, tp);
 	if (signalled || vj->state == VJ_ALONE)
 		keep_pkts = div_u64((u64)tcp_snd_cwnd(tp) * VJ_CE_KEEP_PERCENT,
 				    100);
@@ -981,11 +1167,14 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
+	u32 queue_us = VJ_NO_QUEUE_US;
 
 	if (likely(vj_note_time(vj, tp)) && rs->rtt_us > 0) {
 		vj_note_base(vj, tp, rs->rtt_us);
-		vj_note_queue(vj, tp, rs->rtt_us);
+		queue_us = vj_note_queue(vj, tp, rs->rtt_us);
 	}
+	if (unlikely(vj->state == VJ_STARTUP))
+		vj_ease_startup(sk, queue_us, rs->acked_sacked);
 	/* each round trip of a long recovery is judged, not only its beginning */
 	if (unlikely(tp->lost != vj->lost) && !vj->judged &&
 	    inet_csk(sk)->icsk_ca_state >= TCP_CA_Recovery)
@@ -1106,6 +1295,8 @@ static void vj_resume(struct sock *sk)
 	tp->snd_cwnd_used = 0;
 	vj->bandwidth.bw_bytes_per_s = 0;
 	vj->roomy = 0;
+	vj->struck = 0;
+	vj->shy = 0;
 	vj->standing_max_us = 0;
 	vj_forget_losses(vj, tp);
 	vj_enter(vj, VJ_STARTUP);
@@ -1168,4 +1359,4 @@ module_exit(vj_unregister);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("veno_jitter: short queues, loss differentiation, CUBIC's share beside others");
-MODULE_VERSION("0.2");
+MODULE_VERSION("0.3");
