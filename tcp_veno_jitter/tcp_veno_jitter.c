@@ -427,6 +427,8 @@ static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 		vj->round_rtt_us = rtt_us;
 	}
 	quiet_us = vj->base_us >> (vj->roomy ? VJ_ROOM_SHIFT : VJ_QUIET_SHIFT);
+	if (vj->clock.tick_us <= 2 * quiet_us)
+		quiet_us = max(quiet_us, vj->clock.tick_us + 0U);
 	if (queue_us <= quiet_us)
 		vj->quiet += vj->quiet < S16_MAX;
 	else
