@@ -394,7 +394,7 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 u32 rtt_us)
 {
 	/* a packet that overtook others took another way */
-	if (tp->sacked_out)
+	if (tp->sacked_out && vj->base_us != ~0U)
 		return;
 	vj->base_us = min(vj->base_us, rtt_us);
 	if (rtt_us > max(vj->recent_us,
@@ -593,8 +593,8 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 delivered_pkts = div_u64(rate_bytes_per_s * vj->base_us,
-				     tp->mss_cache * USEC_PER_SEC);
+	u32 delivered_pkts = div64_u64(rate_bytes_per_s * vj->base_us,
+				       (u64)tp->mss_cache * USEC_PER_SEC);
 	bool gained = delivered_pkts > vj->w_max + vj->w_max / 8;
 
 	vj->w_max = max(vj->w_max, delivered_pkts);
@@ -727,8 +727,9 @@ static void vj_answer_excess(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	/* B is little after a timeout */
-	u32 keep_pkts = max(vj_ocwnd_pkts(tp, vj), tcp_snd_cwnd(tp) / 2);
+	/* with the queue: it may be others' */
+	u32 keep_pkts = tabe_window_pkts(&vj->bandwidth, vj_standing_rtt_us(vj),
+					 tp->mss_cache);
 
 	if (vj->state == VJ_ALONE && !vj->struck) {
 		vj_listen(sk, keep_pkts);

@@ -861,6 +861,21 @@ def check_early_outage(name):
         near(flow.info().cwnd_pkts, path.bdp_pkts(), 0.15 * path.bdp_pkts())
 
 
+@claim("large frames: a start that overflows a queue ends at what was delivered", "veno_jitter")
+def check_large_frames(name):
+    with Path(100, queue_pkts=4) as path:
+        for left, right in (("a", "r"), ("r", "a"), ("r", "s"), ("s", "r"), ("s", "b"), ("b", "s")):
+            run_cmd("ip", "-n", left, "link", "set", f"to-{right}", "mtu", "9000")
+        bdp_pkts = path.bdp_pkts() * net.MTU_BYTES // 9000
+        with Flow(name) as flow:
+            time.sleep(3)
+            now = flow.info()
+        assert now.mss_bytes > 8000, now
+        assert bdp_pkts // 4 < now.cwnd_pkts <= bdp_pkts + 4, (bdp_pkts, now)
+        # the last doubling sends a path too much, what follows it less than that
+        assert now.retransmits < 2 * bdp_pkts, (bdp_pkts, now)
+
+
 @claim("alone again, it drains the queue that a rival kept full", "veno_jitter")
 def check_alone_again(name):
     with Path(SLOW_MBPS, queue_pkts=100) as path, Flow(name) as flow:
