@@ -20,8 +20,7 @@ import sctp_net as net
 from sctp_net import DATA, INIT, INIT_ACK, SACK, Capture, Net
 from sctp_peer import packet_of
 
-from lab.guest.kernel_log import KernelLog
-from labtest.claims import Claims
+from labtest.claims import Claims, check_log
 from labtest.guest import LIBC, abort, errno_as_nobody, first_in_line, inside, refusal, run_cmd
 
 TIMESTAMP = 190
@@ -660,10 +659,7 @@ def check_idle_retransmit():
     assert wide == flow_mbps(DEFAULT, 2, False)
 
 
-@claim("the kernel log holds no complaint at the end, and no memory was lost")
-def check_log():
-    complaint = KernelLog().complaint()
-    assert not complaint, complaint
+claim("the kernel log holds no complaint at the end, and no memory was lost")(check_log)
 
 
 def main() -> int:

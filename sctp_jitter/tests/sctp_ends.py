@@ -17,8 +17,8 @@ import sctp_peer as sp
 from sctp_net import Packet
 from sctp_peer import ECHO, Peer, Wire, timestamp
 
-from lab.guest.kernel_log import LEAKS, KernelLog
-from labtest.claims import Claims
+from lab.guest.kernel_log import LEAKS
+from labtest.claims import Claims, check_log
 from labtest.guest import first_in_line, run_cmd
 
 CLAIMS = Claims()
@@ -191,14 +191,10 @@ def check_ends():
         assert grown_kb <= SLAB_KB, slab
 
 
-@claim("the kernel log holds no complaint after abrupt ends, and no memory was lost")
-def check_log():
-    complaint = KernelLog().complaint()
-    assert not complaint, complaint
+claim("the kernel log holds no complaint after abrupt ends, and no memory was lost")(check_log)
 
 
 if __name__ == "__main__":
     first_in_line()
     run_cmd("modprobe", "-d", "/run/lab/modules", "-a", "tun", "sctp", "sctp_diag", "sctp_jsctp")
-    held = [entry.holds() for entry in CLAIMS]
-    sys.exit(0 if all(held) else 1)
+    CLAIMS.settle()

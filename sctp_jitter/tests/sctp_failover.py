@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 import sctp_net as net
 from sctp_net import Net
 
-from lab.guest.kernel_log import KernelLog
 from lab.links import Link
-from labtest.claims import Claims
+from labtest.claims import Claims, check_log
 from labtest.guest import first_in_line, run_cmd
 
 CLAIMS = Claims()
@@ -134,14 +133,10 @@ def check_failover():
     print(f"# {runs} runs, {total} bytes", flush=True)
 
 
-@claim("the kernel log holds no complaint after the failovers")
-def check_log():
-    complaint = KernelLog().complaint()
-    assert not complaint, complaint
+claim("the kernel log holds no complaint after the failovers")(check_log)
 
 
 if __name__ == "__main__":
     first_in_line()
     run_cmd("modprobe", "-d", "/run/lab/modules", "-a", "sctp", "sctp_diag", "sctp_jsctp")
-    held = [entry.holds() for entry in CLAIMS]
-    sys.exit(0 if all(held) else 1)
+    CLAIMS.settle()

@@ -7,14 +7,12 @@ Standard library only.
 
 import socket
 import struct
-import sys
 import threading
 from pathlib import Path
 
 from sctp_net import SCTP_BINDX_ADD, SCTP_CONNECTX, set_algorithm
 
-from lab.guest.kernel_log import KernelLog
-from labtest.claims import Claims
+from labtest.claims import Claims, check_log
 from labtest.guest import abort, inside, run_cmd, write_file
 
 CLAIMS = Claims()
@@ -112,14 +110,10 @@ def check_flow():
     abort(client, server, listener)
 
 
-@claim("the kernel log holds no complaint after it")
-def check_log():
-    complaint = KernelLog().complaint()
-    assert not complaint, complaint
+claim("the kernel log holds no complaint after it")(check_log)
 
 
 if __name__ == "__main__":
     run_cmd("modprobe", "-d", "/run/lab/modules", "-a", "sctp", "sctp_jsctp", "sch_netem", "veth")
     lay_out()
-    held = [entry.holds() for entry in CLAIMS]
-    sys.exit(0 if all(held) else 1)
+    CLAIMS.settle()

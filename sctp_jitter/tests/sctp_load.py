@@ -24,8 +24,7 @@ from pathlib import Path
 import sctp_peer as sp
 from sctp_net import SCTP_CONG_CONTROL, set_algorithm
 
-from lab.guest.kernel_log import KernelLog
-from labtest.claims import Claims
+from labtest.claims import Claims, check_log
 from labtest.guest import LIBC, abort, leave_namespace, return_to_namespace, run_cmd, write_file
 from labtest.load import (
     allow_files,
@@ -321,15 +320,11 @@ def check_namespaces():
     unload_unused("sctp_jsctp")
 
 
-@claim("the kernel log holds no complaint after all of it")
-def check_log():
-    complaint = KernelLog().complaint()
-    assert not complaint, complaint
+claim("the kernel log holds no complaint after all of it")(check_log)
 
 
 if __name__ == "__main__":
     run_cmd("modprobe", "-d", "/run/lab/modules", "-a", "sctp", "sctp_diag", "sch_netem")
     assert (os.cpu_count() or 1) > 1, "needs two processors: testbed/run --cpus 2"
     allow_files(4096)
-    held = [entry.holds() for entry in CLAIMS]
-    sys.exit(0 if all(held) else 1)
+    CLAIMS.settle()

@@ -26,8 +26,7 @@ from pathlib import Path
 import sctp_peer as sp
 from sctp_net import addresses
 
-from lab.guest.kernel_log import KernelLog
-from labtest.claims import Claims
+from labtest.claims import Claims, check_log
 from labtest.guest import run_cmd, write_file
 from labtest.wire import TunWire
 
@@ -308,10 +307,7 @@ def check_unload():
     repeat("modules unloaded", -(-wanted() // UNLOADED_OF), unload_once)
 
 
-@claim("the kernel log holds no complaint after all of it")
-def check_log():
-    complaint = KernelLog().complaint()
-    assert not complaint, complaint
+claim("the kernel log holds no complaint after all of it")(check_log)
 
 
 if __name__ == "__main__":
@@ -319,5 +315,4 @@ if __name__ == "__main__":
     run_cmd("modprobe", "-d", "/run/lab/modules", "sctp", "no_checksums=1")
     run_cmd("modprobe", "-d", "/run/lab/modules", "-a", "sctp_diag", "sctp_jsctp")
     assert (os.cpu_count() or 1) > 1, "needs two processors: testbed/run --cpus 2"
-    held = [entry.holds() for entry in CLAIMS]
-    sys.exit(0 if all(held) else 1)
+    CLAIMS.settle()

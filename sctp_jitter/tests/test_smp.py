@@ -2,9 +2,9 @@
 """The patched SCTP where several processors work at it at once, in QEMU and in real time.
 sctp_smp.py and sctp_load.py hold the claims.
 
-VM_KERNELS names the kernels, debug and kcsan among them, SMP_CPUS how many processors each boot has
-("2 4"), SMP_ROUNDS how often each thing is done, SMP_SLICE how often in one boot, LOAD_ROUNDS and
-LOAD_FLOWS what sctp_load.py takes. `make test-smp` does more of it than `make test`.
+VM_KERNELS names the kernels, SMP_CPUS how many processors each boot has ("2 4"), SMP_ROUNDS how
+often each thing is done, SMP_SLICE how often in one boot, LOAD_ROUNDS and LOAD_FLOWS what
+sctp_load.py takes. `make test-smp` does more of it than `make test`.
 """
 
 import os

@@ -15,8 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab.guest.kernel_log import KernelLog
-from labtest.claims import Claims
+from labtest.claims import Claims, check_log
 from labtest.guest import abort, inside, run_cmd, write_file
 from labtest.load import (
     allow_files,
@@ -201,10 +200,7 @@ def check_discipline():
     tell("disciplines unloaded")
 
 
-@claim("the kernel log holds no complaint after all of it")
-def check_log():
-    complaint = KernelLog().complaint()
-    assert not complaint, complaint
+claim("the kernel log holds no complaint after all of it")(check_log)
 
 
 if __name__ == "__main__":
@@ -212,5 +208,4 @@ if __name__ == "__main__":
     for module in ("veth", "sch_netem", "inet_diag", "tcp_diag"):
         run_cmd("modprobe", "-d", "/run/lab/modules", module)
     allow_files(4096)
-    held = [entry.holds() for entry in CLAIMS]
-    sys.exit(0 if all(held) else 1)
+    CLAIMS.settle()

@@ -20,8 +20,7 @@ from pathlib import Path
 import guest_net as net
 from guest_wccp import Channel, Load, WccpPath, count, flows, goodput_mbps, rate_mbps, states
 
-from lab.guest.kernel_log import KernelLog
-from labtest.claims import Claims, near
+from labtest.claims import Claims, check_log, near
 from labtest.guest import enter_namespace, inside, load_script, run_cmd
 
 CLAIMS = Claims()
@@ -180,14 +179,9 @@ def check_gone():
             assert flow.info().bytes_acked == acked
 
 
-@claim("the kernel log holds no complaint at the end")
-def check_log():
-    complaint = KernelLog().complaint()
-    assert not complaint, complaint
+claim("the kernel log holds no complaint at the end")(check_log)
 
 
 if __name__ == "__main__":
     run_cmd("modprobe", *MODULES, "-a", "sch_wccp", "tcp_wccp")
-    wanted = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    held = [one.holds() for one in CLAIMS if wanted.search(one.text)]
-    sys.exit(0 if all(held) else 1)
+    CLAIMS.settle(*sys.argv[1:2])

@@ -11,15 +11,10 @@ import guest_modules  # noqa: F401
 import guest_packets  # noqa: F401
 from guest_claims import claim, claims_about
 
-from lab.guest.kernel_log import KernelLog
+from labtest.claims import check_log
 from labtest.guest import first_in_line, run_cmd
 
-
-@claim("the kernel log holds no complaint at the end, and no memory was lost")
-def check_log(_name):
-    log = KernelLog()
-    complaint = log.complaint()
-    assert not complaint, complaint
+claim("the kernel log holds no complaint at the end, and no memory was lost")(check_log)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Claims: sentences and the functions that raise if one does not hold. They print TAP."""
 
+import re
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
+
+from lab.guest.kernel_log import KernelLog
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,17 @@ class Claims(list[Claim]):
             return check
 
         return register
+
+    def settle(self, wanted: str = "") -> NoReturn:
+        """Check those whose text the pattern WANTED is found in, and exit: with 0 if all hold."""
+        held = [one.holds() for one in self if re.search(wanted, one.text)]
+        sys.exit(0 if all(held) else 1)
+
+
+def check_log(*_about: str) -> None:
+    """The check of a claim that the guest's kernel log holds no complaint."""
+    complaint = KernelLog().complaint()
+    assert not complaint, complaint
 
 
 def near(value: float, wanted: float, by: float) -> None:
