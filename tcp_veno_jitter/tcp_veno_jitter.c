@@ -132,6 +132,8 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_CALM_ROUNDS		8	/* without a queue, then growth speeds up */
 #define VJ_BASE_S		5	/* how long base may go unseen, and */
 #define VJ_BASE_ROUNDS		8	/* for how many round trips */
+#define VJ_FILLS		5	/* of drains in vain, then a dip */
+#define VJ_FILLS_MAX		9	/* with dips in vain: others fill it */
 #define VJ_LOSS_PKTS		32	/* a share of losses is one of so many */
 #define VJ_MARGIN_SHIFT		5	/* 1/32: losses allowed beyond the noise */
 
@@ -144,15 +146,13 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_TOPS_MAX		15
 #define VJ_TOPS_STEP		2	/* what a loss elsewhere takes back */
 #define VJ_VAIN			3	/* drains, of a queue that stays deep */
-#define VJ_FILLS		5	/* drains in vain, then a dip */
-#define VJ_FILLS_MAX		9	/* with dips in vain: others fill it */
 #define VJ_RESISTED		3	/* deep overflows that make it others' */
 #define VJ_CALM_MAX		255
 #define VJ_CE_KEEP_PERCENT	85	/* of the window, after a mark (RFC 8511) */
 #define VJ_PACE_PERCENT		105
 #define VJ_PACE_STARTUP_PERCENT	200
 #define VJ_PACE_EASED_PERCENT	130
-#define VJ_EASED_PKTS		4	/* startup, eased: 1/4 more a round */
+#define VJ_EASED_PKTS		4	/* startup, eased: 1/4 more a round (RFC 9406) */
 #define VJ_STAMP_MS		20
 #define VJ_SHARE_SHIFT		16	/* of @noise */
 
@@ -175,7 +175,7 @@ enum vj_trial {
  * @bandwidth: B
  * @clock: the receiver's clock
  * @forward: D
- * @base_us: smallest RTT of the last VJ_BASE_S or so (us)
+ * @base_us: smallest RTT of the last minutes (sysctl_tcp_min_rtt_wlen; us)
  * @round_queue_us: smallest q of this round trip (us)
  * @round_rtt_us: RTT of that packet (us)
  * @standing_us: Q, smallest q of the last round trip (us)
@@ -183,7 +183,8 @@ enum vj_trial {
  * @standing_max_us: largest Q, fading (us)
  * @round_end: this round trip ends when that is delivered (packets)
  * @lost: tp->lost when it began (packets)
- * @w_max: of CUBIC (packets)
+ * @w_max: SHARED: of CUBIC; ALONE: the window before drains that others fill;
+ *	STARTUP: most that was delivered in a round trip (packets)
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
  * @recent_us: smallest RTT since the last dip or so (us)
@@ -203,7 +204,7 @@ enum vj_trial {
  * @answered: the window last sank because of losses
  * @probed: the next ssthresh hook is for a tail loss probe
  * @roomy: the path has shown a queue of base / 8
- * @resisted: deep overflows, or round trips of too many losses
+ * @resisted: overflows of a deep queue that we drain
  * @hold: round trips without growth and drains
  * @tops: how many of the last losses were at the top
  * @trusts: the receiver's clock is used
@@ -213,7 +214,7 @@ enum vj_trial {
  * @stood: round trips in a row with a queue to drain
  * @jumped: the queue came within a round trip
  * @fills: drains in a row that left a queue of ours
- * @shy: probes in vain
+ * @shy: probes since a queue was seen
  * @struck: too much was lost since a queue was seen
  */
 struct veno_jitter {
@@ -741,9 +742,10 @@ static void vj_answer_excess(struct sock *sk)
 }
 
 /*
- * CUBIC's window once it is past its last maximum. Below that +1/2 a round trip,
- * RFC 9438's for a path where Reno is as fast: who comes back faster sees less of
- * the path below its top, and takes what is lost there for noise.
+ * CUBIC's window. Without room it begins past the last maximum, and below that
+ * goes +1/2 a round trip, RFC 9438's for a path where Reno is as fast: who comes
+ * back faster sees less of the path below its top, and takes what is lost there
+ * for noise.
  */
 static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
 				const struct veno_jitter *vj)
