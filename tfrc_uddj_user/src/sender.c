@@ -51,8 +51,9 @@
  */
 #define NOFEEDBACK_LEAST_NS 200000000
 
-/* p that is told may be that much below the one that the holes give. */
-#define AUDIT_TOLERANCE 0.9
+/* p that is told may be that much below the one that the holes give: at 20 % loss
+ * the rate goes with its 3.5th power. */
+#define AUDIT_TOLERANCE 0.97
 /* Answers over which t_delay may be no more than the gap to the next packet. */
 #define DELAY_ANSWERS 16
 /* Round trips that packets' fate may be left open, and then not told at all. */
@@ -84,6 +85,8 @@ struct tfrc_sender {
 	tfrc_time rtt;
 	tfrc_time rtt_sample;
 	tfrc_time rtt_low;
+	tfrc_time whole_low; /* the least from a packet to its answer, t_delay
+				included */
 	double rtt_sqmean;
 	tfrc_time delay_ns;	/* t_delay of the newest answer, and is the */
 	bool delay_open;	/* packet after its echo still to be sent? */
@@ -555,10 +558,20 @@ static void take_rtt(struct tfrc_sender *s, tfrc_time now,
 	tfrc_time whole = now - audit_sent_at(&s->audit, fb->echo_seq);
 	tfrc_time sample = whole - believed_delay(s, fb);
 
+	if (whole < RTT_MIN_NS)
+		whole = RTT_MIN_NS;
+	if (!s->whole_low || whole < s->whole_low)
+		s->whole_low = whole;
 	/* who claims to have waited longer than the whole round trip is not
 	 * believed */
 	if (sample < RTT_MIN_NS)
-		sample = whole > RTT_MIN_NS ? whole : RTT_MIN_NS;
+		sample = whole;
+	/*
+	 * Nor that a round trip is shorter than the quickest answer of all was:
+	 * an honest receiver sends one at once now and then.
+	 */
+	if (sample < s->whole_low)
+		sample = s->whole_low;
 	s->rtt_sample = sample;
 	if (!s->rtt_low || sample < s->rtt_low)
 		s->rtt_low = sample;

@@ -262,6 +262,16 @@ static void plan_timer(struct world *w, unsigned int i)
 				       .token = ++w->timer_token[i]});
 }
 
+/* Bytes/s of its data; 0: there always is some. */
+static double source_rate(const struct world *w, unsigned int i)
+{
+	const struct sim_flow *flow = &w->sim->flow[i];
+
+	return flow->slow_until && w->now >= flow->slow_until
+		       ? 0
+		       : flow->source_rate;
+}
+
 static tfrc_time data_at(struct world *w, unsigned int i)
 {
 	struct sim_flow *flow = &w->sim->flow[i];
@@ -270,7 +280,7 @@ static tfrc_time data_at(struct world *w, unsigned int i)
 
 	if (flow->idle_until && at >= flow->idle_from && at < flow->idle_until)
 		at = flow->idle_until;
-	if (!(flow->source_rate > 0))
+	if (!(source_rate(w, i) > 0))
 		return at;
 	lacks = (double)flow->payload_bytes - w->source_bytes[i];
 	if (lacks > 0 &&
@@ -294,7 +304,7 @@ static bool take_source(struct world *w, unsigned int i)
 {
 	struct sim_flow *flow = &w->sim->flow[i];
 
-	if (!(flow->source_rate > 0))
+	if (!(source_rate(w, i) > 0))
 		return !(flow->idle_until && w->now < flow->idle_from &&
 			 tfrc_sender_next_send(flow->sender) >=
 				 flow->idle_from);

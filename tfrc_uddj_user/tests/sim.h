@@ -54,6 +54,7 @@ struct sim_flow {
 	tfrc_time start;
 	tfrc_time stop;	    /* 0: the end */
 	double source_rate; /* payload, bytes/s; 0: always has data */
+	tfrc_time slow_until; /* then it always has data; 0: the end */
 	tfrc_time idle_from;
 	tfrc_time idle_until;
 	struct sim_clock clock;

@@ -99,14 +99,22 @@ static size_t adds_at_times(void *arg, uint8_t *packet, size_t bytes)
 	return fb.number % 2 ? bytes : adds_delay(arg, packet, bytes);
 }
 
-/* As little p as is let pass. */
+/* Adds to t_delay what ARG says, ns, and answers only now and then. */
+static size_t adds_rarely(void *arg, uint8_t *packet, size_t bytes)
+{
+	struct wire_feedback fb;
+
+	wire_get_feedback(packet, bytes, &fb);
+	return fb.number % 4 ? 0 : adds_delay(arg, packet, bytes);
+}
+
+/* Tells that share of p: as little as is let pass, or seems to be. */
 static size_t shaves_p(void *arg, uint8_t *packet, size_t bytes)
 {
 	struct wire_feedback fb;
 
-	(void)arg;
 	wire_get_feedback(packet, bytes, &fb);
-	fb.p = wire_fraction(0.91 * wire_fraction_value(fb.p));
+	fb.p = wire_fraction(*(const double *)arg * wire_fraction_value(fb.p));
 	return wire_put_feedback(packet, &fb);
 }
 
@@ -188,6 +196,9 @@ static const struct place bottleneck = {BOTTLENECK_BPS, 0};
 static const struct place narrow = {3e6, 0};
 static const struct place lossy = {50e6, 0.01};
 static const struct place lossier = {50e6, 0.04};
+static const struct place lossiest = {50e6, 0.2};
+
+static uint64_t sim_seed = 3;
 
 /* What a sender sends there, bit/s. */
 static double sent_over(const struct place *place,
@@ -205,7 +216,7 @@ static double sent_over(const struct place *place,
 		.flow = &flow,
 		.flows = 1,
 		.duration = 60 * SIM_SECOND,
-		.seed = 3,
+		.seed = sim_seed,
 	};
 
 	flow = (struct sim_flow){.config = {.discrimination = discrimination},
@@ -285,11 +296,87 @@ static void test_added_delay(void)
 	}
 }
 
+/*
+ * What is sent in the second half by who had a packet now and then in the
+ * first, where the gap to the next packet does not bound t_delay.
+ */
+static double sent_after_calm(const struct place *place,
+			      size_t (*lie)(void *, uint8_t *, size_t),
+			      void *arg)
+{
+	static struct sim_flow flow;
+	struct sim sim = {
+		.path = {.rate_bps = place->rate_bps,
+			 .loss = place->loss,
+			 .queue_pkts = 25,
+			 .delay_ns = 20 * SIM_MS,
+			 .header_bytes = 42},
+		.flow = &flow,
+		.flows = 1,
+		.duration = 60 * SIM_SECOND,
+		.seed = 3,
+	};
+	double sent = 0;
+
+	flow = (struct sim_flow){.payload_bytes = 1000,
+				 .source_rate = 5000,
+				 .slow_until = 30 * SIM_SECOND,
+				 .lie = lie,
+				 .lie_arg = arg};
+	sim_run(&sim);
+	for (unsigned int i = 30; i < flow.bins; i++)
+		sent += flow.bin[i];
+	sim_free(&sim);
+	return sent * 8 / 30;
+}
+
+static void test_calm(void)
+{
+	const struct place *const places[] = {&lossy, &lossier, &narrow};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		double honest = sent_after_calm(places[i], NULL, NULL);
+
+		for (unsigned int share = 50; share <= 98; share += 12) {
+			uint64_t ns = share * (uint64_t)SIM_MS * 40 / 100;
+			double lying =
+				sent_after_calm(places[i], adds_delay, &ns);
+
+			EXPECT(lying <= LIAR_MAX * honest,
+			       "place %u, %u %%: %.2f of the honest rate", i,
+			       share, lying / honest);
+			lying = sent_after_calm(places[i], adds_rarely, &ns);
+			EXPECT(lying <= LIAR_MAX * honest,
+			       "place %u, %u %%, rarely: %.2f of the honest rate", i,
+			       share, lying / honest);
+		}
+	}
+}
+
 static void test_shaved_p(void)
 {
-	expect_no_gain(&lossy, "p", shaves_p, NULL);
-	expect_no_gain(&lossier, "p", shaves_p, NULL);
-	expect_no_gain(&narrow, "p", shaves_p, NULL);
+	const double shares[] = {0.91, 0.975};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		double share = shares[i], honest = 0, lying = 0;
+		struct tfrc_sender_info info;
+
+		expect_no_gain(&lossy, "p", shaves_p, &share);
+		expect_no_gain(&lossier, "p", shaves_p, &share);
+		expect_no_gain(&narrow, "p", shaves_p, &share);
+		/* a packet or two a round trip is left there: one seed may be
+		 * any rate */
+		for (sim_seed = 1; sim_seed <= 6; sim_seed++) {
+			honest += sent_over(&lossiest, TFRC_LOSS_TFRC, NULL,
+					    NULL, &info);
+			lying += sent_over(&lossiest, TFRC_LOSS_TFRC, shaves_p,
+					   &share, &info);
+		}
+		sim_seed = 3;
+		EXPECT(lying <= LIAR_MAX * honest,
+		       "%g of p at 20 %%: %.2f of the honest rate", share,
+		       lying / honest);
+	}
 }
 
 static void test_old_news(void)
@@ -429,6 +516,7 @@ const struct test liar_tests[] = {
 	 "who calls losses random where nobody asked gains nothing from it"},
 	{test_added_delay, "who adds half to nearly all of the round trip to "
 			   "t_delay gains < 1.2"},
+	{test_calm, "who does so while there is little to send gains < 1.2 later"},
 	{test_shaved_p, "who tells a little less of p gains < 1.2"},
 	{test_old_news,
 	 "old news under new numbers, or losses left open, gain nothing"},
