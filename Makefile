@@ -34,7 +34,8 @@ help:
 	@echo "make clean      remove build/ (results/ and the kernel cache stay)"
 	@echo "make distclean  remove build/, results/ and the cache of kernels and environments"
 	@echo
-	@echo "testbed/run --help   any experiment"
+	@echo "testbed/run --help        any experiment"
+	@echo "testbed/veno-lab --help   all else that the lab does; testbed/veno-lab doctor: is this machine fit?"
 
 setup:
 	@testbed/setup
@@ -89,7 +90,7 @@ check: setup
 	@$(VENV)/bin/ruff check --no-cache .
 	@$(VENV)/bin/ruff format --no-cache --check .
 	@if command -v shellcheck >/dev/null; then \
-		shellcheck -x testbed/setup testbed/run testbed/traces testbed/lab/guest/init testbed/kernels/initrd-init \
+		shellcheck -x testbed/setup testbed/run testbed/veno-lab testbed/in-venv testbed/traces testbed/lab/guest/init testbed/kernels/initrd-init \
 			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,postinst,prerm} \
 			sctp_jitter/patches/series sctp_jitter/packaging/prepare-source \
 			tfrc_uddj_user/examples/stream-video tfrc_uddj_user/tests/guest_times.sh; \
@@ -120,7 +121,7 @@ lab: setup
 	@$(PYTHON) -c 'from lab.backends.virtual import VirtualBackend; print("lab:", VirtualBackend().build.stage)'
 
 bench-lab: setup
-	@$(PYTHON) -m lab.bench
+	@testbed/veno-lab bench
 
 bench-cost: setup
 	@testbed/setup cost

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Hold two runs of one scenario, each on a backend of its own, against each other.
+"""The command `veno-lab agree`: two runs of one scenario, each on a backend of its own.
 
-python -m lab.agree RUN OTHER_RUN [--metric NAME]
-
-prints a page with both medians at each place of the sweep and the second's over the first's. The
-seeds' losses are the same in both where netem takes a seed. Exit status 1: a place differs by more
-than WITHIN.
+It prints a page with both medians at each place of the sweep and the second's over the first's. The
+seeds' losses are the same in both where netem takes a seed.
 """
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from lab import exits, options
 from lab.errors import BadInput
 from lab.stats import Estimate, estimate
 
 WITHIN = 0.03  # of the first run's median
+
+app = options.new_app()
 
 
 @dataclass(frozen=True)
@@ -119,20 +118,26 @@ def page(first: Run, second: Run, metric: str) -> str:
     return "\n".join(lines)
 
 
+@app.command(no_args_is_help=True, context_settings=options.HELP)
 def main(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, the reference.")],
-    other: Annotated[Path, typer.Argument(help="Folder of a run on another backend.")],
-    metric: Annotated[str, typer.Option(help="What is compared.")] = "goodput_mbps",
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run, the reference.")],
+    other: Annotated[Path, typer.Argument(metavar="DIR", help="Of a run on another backend.")],
+    metric: Annotated[str, typer.Option(metavar="NAME", help="What is compared.")] = "goodput_mbps",
 ) -> None:
-    """Compare two runs of a scenario; exit status 1 if a median differs by more than 3 %."""
-    try:
-        first, second = load(run, metric), load(other, metric)
-        print(page(first, second, metric))
-    except BadInput as error:
-        print(f"agree: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
+    """Compare two runs of a scenario on two backends or kernels, as a page.
+
+    \b
+    Examples:
+      testbed/run kernels-agree --out /tmp/virtual
+      testbed/run kernels-agree --backend vm --out /tmp/vm
+      testbed/veno-lab agree /tmp/virtual /tmp/vm
+
+    Exit status: 0 they agree, 1 a median differs by more than 3 %, 2 bad input.
+    """
+    first, second = load(run, metric), load(other, metric)
+    print(page(first, second, metric))
     raise typer.Exit(0 if all(pair.agrees for pair in compare(first, second)) else 1)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    exits.run(app, "agree", "agree")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Time the virtual backend: virtual seconds per wall second on one core (`make bench-lab`).
+"""The command `veno-lab bench` (`make bench-lab`): virtual seconds per wall second on one core.
 
 Boot, Mininet's start and the warm-up are counted and shown apart from the points. Not a test:
 wall times depend on the machine.
@@ -17,12 +17,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab import points, scenario
-from lab.backends.virtual import VirtualBackend
+from lab import exits, options, points, scenario
+from lab.backends import open_backend
+from lab.backends.base import Backend
+from lab.errors import LabError
 from lab.stats import estimate
 
 # rate in Mb/s -> the bound of the lab's specification, virtual s per wall s
 BOUNDS = {2.0: 300.0, 100.0: 40.0, 1000.0: 20.0}
+
+app = options.new_app()
 
 
 @dataclasses.dataclass
@@ -33,12 +37,12 @@ class Timing:
     point_s: list[float]
 
 
-def time_batch(backend: VirtualBackend, batch: list[points.Point], cpu: int) -> Timing:
+def time_batch(backend: Backend, batch: list[points.Point], cpu: int) -> Timing:
     ends_s: list[float] = []
 
     def on_outcome(outcome) -> None:
         if outcome.error:
-            raise SystemExit(f"{outcome.point.describe()}: {outcome.error}\n{outcome.log}")
+            raise LabError(f"{outcome.point.describe()}: {outcome.error}\n{outcome.log}")
         ends_s.append((outcome.raw / "flow-0.json").stat().st_ctime)
         up_s.append((outcome.raw.parent / "up").stat().st_ctime)
 
@@ -50,12 +54,19 @@ def time_batch(backend: VirtualBackend, batch: list[points.Point], cpu: int) -> 
     )
 
 
+@app.command(context_settings=options.HELP)
 def main(
     repeats: Annotated[int, typer.Option(metavar="N", help="Points a rate, in one boot.")] = 5,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Measure the lab's speed on one core at 2, 100 and 1000 Mb/s."""
-    backend = VirtualBackend()
+    """Measure the lab's speed on one core at 2, 100 and 1000 Mb/s.
+
+    \b
+    Examples:
+      testbed/veno-lab bench
+      testbed/veno-lab bench --repeats 2 --json
+    """
+    backend = open_backend("virtual")
     cpu = max(os.sched_getaffinity(0))
     speed = scenario.load("lab-speed")
     rows = []
@@ -106,4 +117,4 @@ def _print(rows: list[dict], release: str) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    exits.run(app, "bench", "bench")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command `testbed/run`."""
+"""The command `testbed/run`, which `testbed/veno-lab run` is, too."""
 
-import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -10,33 +9,30 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
+from lab import completion, execute, exits, listing, options
 from lab import scenario as scenarios
-from lab import still_clock
-from lab.algorithms import ALGORITHMS
-from lab.backends import BACKENDS
+from lab.backends import BACKENDS, open_backend
 from lab.backends.base import Backend
-from lab.backends.virtual import VirtualBackend
-from lab.cpus import claimed
-from lab.errors import BadInput, LabError, unknown
+from lab.errors import BadInput, unknown
+from lab.exits import EXIT_FAILED, EXIT_INTERRUPTED
 from lab.options import Jobs, Modules, Resume, Settings, check_seed, job_count, names, overrides
 from lab.scenario import Scenario
 
-EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+PROGRAM = "testbed/run"
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-
-
-def _say_error(error: Exception) -> None:
-    if str(error):
-        print(f"run: {error}", file=sys.stderr)
+app = options.new_app()
 
 
-@app.command(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+@app.command(no_args_is_help=True, context_settings=options.HELP)
 def main(
     name: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A name from --list, or a .toml file.")
+        str,
+        typer.Argument(
+            metavar="SCENARIO",
+            help="A name from --list, or a .toml file.",
+            autocompletion=completion.scenarios,
+        ),
     ] = "",
     list_: Annotated[
         bool, typer.Option("--list", help="List the scenarios and the algorithms.")
@@ -45,7 +41,9 @@ def main(
     algorithms: Annotated[
         str,
         typer.Option(
-            metavar="A,B", help="Run these instead of the scenario's own; any that the kernel has."
+            metavar="A,B",
+            help="Run these instead of the scenario's own; any that the kernel has.",
+            autocompletion=completion.algorithms,
         ),
     ] = "",
     module: Modules = None,
@@ -59,6 +57,7 @@ def main(
             metavar="NAME",
             help="Where points run: virtual (a lab kernel whose clock jumps), vm (a"
             " distribution's kernel in QEMU) or host (this machine's kernel; root).",
+            autocompletion=completion.backends,
         ),
     ] = "virtual",
     kernel: Annotated[
@@ -96,22 +95,29 @@ def main(
     """Run a scenario on the real kernel and report what came of it. `testbed/run scorecard`
     answers RFC 9743 for an algorithm: see its --help.
 
+    \b
+    Examples:
+      testbed/run demo
+      testbed/run veno-single --algorithms jtcp,bbr --set loss_pct=1,5 --seeds 6
+      testbed/run ./mine.toml --out /tmp/mine --resume
+      testbed/run demo --module ./tcp_mine.c --algorithms mine,cubic,bbr
+
     Exit status: 0 all points ran, 1 a point failed, 2 bad input, 130 interrupted.
     """
     if list_:
-        _list()
+        listing.print_all()
         return
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS)
+    make_backend = partial(open_backend, backend, kernel, cpus)
     if exec_:
-        raise typer.Exit(_exec(exec_, partial(BACKENDS[backend], kernel, cpus), out))
+        raise typer.Exit(execute.run(exec_, make_backend, out))
     if not name:
         raise BadInput("name a scenario (see --list)")
     scenario = scenarios.load(name, overrides(set_))
     chosen = _algorithms(scenario, algorithms)
     numbers = _seeds(scenario, seeds, seed)
     jobs = job_count(jobs)
-    make_backend = partial(BACKENDS[backend], kernel, cpus)
     make_backend = partial(_with_modules, make_backend, module or [])
     raise typer.Exit(_run(scenario, chosen, numbers, make_backend, jobs, out, resume))
 
@@ -140,37 +146,6 @@ def _seeds(scenario: Scenario, count: int | None, single: int | None) -> list[in
     for number in (count, single):
         check_seed(number)
     return [single] if single else list(range(1, (count or scenario.run.seeds) + 1))
-
-
-def _list() -> None:
-    console = Console()
-    table = Table("scenario", "what", "points", "from", box=None, pad_edge=False)
-    for path in scenarios.list_scenarios():
-        scenario = scenarios.load(path.stem)
-        points = len(scenario.run.algorithms) * scenario.run.seeds
-        for axis in scenario.axes:
-            points *= len(axis.values)
-        table.add_row(path.stem, scenario.title, str(points), scenario.paper)
-    console.print(table)
-    console.print()
-    table = Table("algorithm", "what", "", box=None, pad_edge=False)
-    for algorithm in ALGORITHMS.values():
-        table.add_row(algorithm.name, algorithm.summary, "this project" if algorithm.ours else "")
-    console.print(table)
-
-
-def _exec(command: str, make_backend: Callable[[], Backend], out: Path | None) -> int:
-    if out:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(f"cannot write {out}: {error.strerror}; choose another --out") from None
-    backend = make_backend()
-    with claimed() as cpu:
-        if backend.name != VirtualBackend.name:
-            return backend.run_command(command, cpu, out)
-        with still_clock.watched():
-            return backend.run_command(still_clock.told(command), cpu, out)
 
 
 def _run(
@@ -221,20 +196,10 @@ def _run(
 
 
 def entry() -> None:
-    """Run the command, turning the two known kinds of trouble into one line and an exit status."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
-    try:
-        if sys.argv[1:2] == ["scorecard"]:
-            from lab.scorecard.cli import app as scorecard
+    """What testbed/run starts."""
+    if sys.argv[1:2] == ["scorecard"]:
+        from lab.scorecard.cli import app as scorecard
 
-            scorecard(sys.argv[2:], prog_name="testbed/run scorecard")
-        app(prog_name="testbed/run")
-    except BadInput as error:
-        _say_error(error)
-        sys.exit(EXIT_BAD_INPUT)
-    except LabError as error:
-        _say_error(error)
-        sys.exit(EXIT_FAILED)
-    except KeyboardInterrupt:
-        print("run: interrupted; nothing was running", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
+        del sys.argv[1]
+        exits.run(scorecard, "run", f"{PROGRAM} scorecard")
+    exits.run(app, "run", PROGRAM)

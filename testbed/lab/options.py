@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Options that `testbed/run` and `testbed/run scorecard` have in common."""
+"""What commands of the lab have in common: how they are made, and some options."""
 
 import os
 from typing import Annotated
@@ -7,6 +7,14 @@ from typing import Annotated
 import typer
 
 from lab.errors import BadInput
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def new_app() -> typer.Typer:
+    """Return an application for one command, whose help is plain text."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
 
 Settings = Annotated[
     list[str] | None,

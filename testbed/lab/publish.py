@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Turn a finished run into a page of docs/results: tables, a figure, and how to get it again.
-
-python -m lab.publish RUN_FOLDER [DOCS_FOLDER]
-"""
+"""The command `veno-lab publish`: turn a finished run into a page of docs/results: tables, a
+figure, and how to get it again."""
 
 import json
 import shlex
@@ -12,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from lab import build, claims, plots, report, scatter, timelines
+from lab import build, claims, exits, options, plots, report, scatter, timelines
+from lab.errors import BadInput
 from lab.scenario import JITTER_RATIOS, MEDIUM_FIGURES, Scenario, parse
 from lab.verdicts import HEAD, Score, scores
 
@@ -23,6 +22,8 @@ SCORES_NOTE = (
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
 SCORECARD = "scorecard"  # a run that has its page already
 METRICS_IF_THERE = ("owd_ms_p95", "power_mbps_per_s", *JITTER_RATIOS, *MEDIUM_FIGURES)
+
+app = options.new_app()
 
 
 def markdown_table(table: report.MetricTable) -> str:
@@ -117,13 +118,26 @@ def _without_out(arguments: list[str]) -> list[str]:
     return kept
 
 
+@app.command(no_args_is_help=True, context_settings=options.HELP)
 def main(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    docs: Annotated[Path, typer.Argument(help="Where the page goes.")] = (
-        build.PROJECT / "docs" / "results"
-    ),
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.")],
+    docs: Annotated[
+        Path | None,
+        typer.Argument(metavar="DOCS", help="Where the page goes; docs/results."),
+    ] = None,
 ) -> None:
-    """Write DOCS/SCENARIO.md and its figures, DOCS/SCENARIO*.svg, from the run in RUN."""
+    """Write DOCS/SCENARIO.md and its figures, DOCS/SCENARIO*.svg, from the run in DIR.
+
+    \b
+    Examples:
+      testbed/veno-lab publish results/veno-wan
+      testbed/veno-lab publish results/veno-wan /tmp/pages
+
+    Exit status: 0 done, 2 bad input.
+    """
+    docs = docs or build.PROJECT / "docs" / "results"
+    if not (run / "meta.json").is_file() or not (run / "results.jsonl").is_file():
+        raise BadInput(f"{run} is not the folder of a run: it has no meta.json and results.jsonl")
     meta = json.loads((run / "meta.json").read_text())
     docs.mkdir(parents=True, exist_ok=True)
     if meta["scenario"] == SCORECARD:
@@ -154,4 +168,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    exits.run(app, "publish", "publish")

@@ -207,7 +207,7 @@ def _meta(
     first = points[0]
     return {
         **about,
-        "command": shlex.join(["testbed/run", *sys.argv[1:]]),
+        "command": shlex.join([*sys.argv[0].split(), *sys.argv[1:]]),
         "git_commit": _git("rev-parse", "HEAD"),
         "git_dirty": bool(_git("status", "--porcelain")),
         **backend.describe(),

@@ -19,6 +19,7 @@ from lab.errors import BadInput, unknown
 from lab.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
 from lab.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
 from lab.places import Drawn, RandomPlaces
+from lab.questions import QUESTIONS
 
 SCENARIO_DIR = Path(__file__).resolve().parent.parent / "scenarios"
 
@@ -35,6 +36,7 @@ SECOND = "second_"  # of the names of the hops between second homes, as lab.topo
 # --set may add to them what the file does not name
 OPEN_SECTIONS = ("links", "modules", "medium", "sctp")
 CHOICE_SECTIONS = {"topology", "medium", "links", "sctp", "flows", "events", "modules"}
+TEXTS = ("title", "question", "paper", "description")
 SECTION_KINDS = {"flows": list, "events": list, "claims": list}  # the others are tables
 KIND_NAMES = {str: "a text", list: "[[tables]]", dict: "a table"}
 MAX_FLOWS = 100
@@ -346,6 +348,7 @@ class Claim:
 class Scenario:
     id: str
     title: str
+    question: str  # one of QUESTIONS, or nothing
     paper: str
     description: str
     topology: Topology
@@ -374,7 +377,7 @@ def find(name: str) -> Path:
         return path
     path = SCENARIO_DIR / f"{name}.toml"
     if not path.is_file():
-        raise unknown("scenario", name, [p.stem for p in list_scenarios()])
+        raise unknown("scenario", name, [p.stem for p in list_scenarios()], "--list")
     return path
 
 
@@ -530,13 +533,12 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
 def parse(scenario_id: str, source: dict) -> Scenario:
     """Check a parsed scenario file and return it typed."""
     source = copy.deepcopy(source)
-    sections = {"title", "paper", "description", "run"}
-    sections |= CHOICE_SECTIONS | {"axes", "claims"}
+    sections = {*TEXTS, "run", "axes", "claims"} | CHOICE_SECTIONS
     for key in source:
         if key not in sections:
             raise unknown(f"section in {scenario_id}", key, sections)
     for key, value in source.items():
-        kind = str if key in ("title", "paper", "description") else SECTION_KINDS.get(key, dict)
+        kind = str if key in TEXTS else SECTION_KINDS.get(key, dict)
         if not isinstance(value, kind):
             raise BadInput(f"{scenario_id}: {key} must be {KIND_NAMES[kind]}")
     topology = _topology(source.get("topology", {}))
@@ -547,6 +549,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
     scenario = Scenario(
         id=scenario_id,
         title=source["title"],
+        question=_question(source.get("question", "")),
         paper=source.get("paper", ""),
         description=source.get("description", ""),
         topology=topology,
@@ -563,6 +566,12 @@ def parse(scenario_id: str, source: dict) -> Scenario:
     )
     _check(scenario)
     return scenario
+
+
+def _question(name: str) -> str:
+    if name and name not in QUESTIONS:
+        raise unknown("question", name, QUESTIONS)
+    return name
 
 
 def _topology(table: dict) -> Topology:

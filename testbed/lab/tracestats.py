@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command `testbed/traces`: what a trace is like, in figures and in a picture."""
 
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -12,16 +11,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab import linkmodels, linktraces
+from lab import exits, linkmodels, linktraces, options
 from lab.errors import BadInput
 from lab.linktraces import NS, SCALES, Schedule
 
 OUTAGE_S = 0.1  # so long without anything that passes is an outage
 BARS = " ▁▂▃▄▅▆▇█"
 PICTURE_COLUMNS = 72
-EXIT_BAD_INPUT = 2
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = options.new_app()
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,7 @@ def _table(traces: dict[str, Schedule]) -> Table:
     return table
 
 
-@app.command(context_settings={"help_option_names": ["-h", "--help"]})
+@app.command(context_settings=options.HELP)
 def main(
     names: Annotated[
         list[str] | None,
@@ -163,6 +161,12 @@ def main(
     ] = None,
 ) -> None:
     """Print what traces of links are like: mean, variation, outages, and a picture of each.
+
+    \b
+    Examples:
+      testbed/veno-lab traces
+      testbed/veno-lab traces walk.down lte-car --picture rates.svg
+      testbed/veno-lab traces starlink --seed 3 --write star.csv
 
     Exit status: 0 done, 2 bad input.
     """
@@ -189,14 +193,5 @@ def main(
         print(f"\npicture: {svg}")
 
 
-def run() -> None:
-    """What testbed/traces starts."""
-    try:
-        app(prog_name="testbed/traces")
-    except BadInput as error:
-        print(f"traces: {error}", file=sys.stderr)
-        sys.exit(EXIT_BAD_INPUT)
-
-
 if __name__ == "__main__":
-    run()
+    exits.run(app, "traces", "testbed/traces")

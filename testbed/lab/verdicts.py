@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How often algorithms were right about losses, over whole runs.
+"""The command `veno-lab verdicts`: how often algorithms were right about losses, over whole runs.
 
-python -m lab.verdicts RUN_FOLDER... [--csv FILE]
-
-prints the confusion matrix of each algorithm and place of the sweep, and writes all verdicts with
-what was known at each (lab.truth) and what was true into one table, on which rules can be tried.
+It prints the confusion matrix of each algorithm and place of the sweep, and writes all verdicts,
+with what was known at each (lab.truth) and what was true, into one table, on which rules can be
+tried.
 """
 
 import json
@@ -18,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab import truth
+from lab import exits, options, truth
 from lab.errors import BadInput
 from lab.scenario import CLASSIFIED
 from lab.store import VERDICTS
@@ -30,6 +29,8 @@ HEAD = (
     "random: recall", "random: precision", "congestion: recall", "congestion: precision",
 )  # fmt: skip
 EVERYWHERE = "all"
+
+app = options.new_app()
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,24 @@ def print_scores(found: list[Score], console: Console) -> None:
     console.print(table)
 
 
+@app.command(no_args_is_help=True, context_settings=options.HELP)
 def main(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs.")],
-    csv: Annotated[Path | None, typer.Option(help="Write all verdicts to this file.")] = None,
+    runs: Annotated[list[Path], typer.Argument(metavar="DIR", help="Of finished runs.")],
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write all verdicts to this file.")
+    ] = None,
 ) -> None:
-    """Print the confusion matrices of RUNS."""
-    try:
-        results = [result for folder in runs for result in read_results(folder)]
-        rows = collect(runs)
-    except BadInput as error:
-        raise SystemExit(f"verdicts: {error}") from None
+    """Print how often each algorithm took a loss for what it was, from runs with run.truth.
+
+    \b
+    Examples:
+      testbed/run demo --set run.truth=true --algorithms jtcp,veno03 --out /tmp/demo
+      testbed/veno-lab verdicts /tmp/demo --csv /tmp/verdicts.csv
+
+    Exit status: 0 done, 2 bad input.
+    """
+    results = [result for folder in runs for result in read_results(folder)]
+    rows = collect(runs)
     console = Console(width=200)
     for scenario in dict.fromkeys(result["scenario"] for result in results):
         console.print(f"{scenario} (columns: what the loss was, what it was said to be)")
@@ -141,4 +150,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    exits.run(app, "verdicts", "verdicts")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from conftest import TESTBED
 
-from lab import linkmodels, linktraces
-from lab.tracestats import PICTURE_COLUMNS, line, run, statistics, write
+from lab import exits, linkmodels, linktraces
+from lab.tracestats import PICTURE_COLUMNS, app, line, statistics, write
 
 
 def of(folder, text: str):
@@ -98,6 +98,6 @@ def test_what_is_wrong_is_one_line(wrong, told, tmp_path, monkeypatch, capsys):
     (tmp_path / "bad").write_text("1\nx\n")
     monkeypatch.setattr(sys, "argv", ["traces", *(word.format(tmp_path) for word in wrong)])
     with pytest.raises(SystemExit) as ended:
-        run()
+        exits.run(app, "traces", "testbed/traces")
     said = capsys.readouterr().err
     assert ended.value.code == 2 and told in said and len(said.splitlines()) == 1

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 
+from lab import guestrooms
 from lab.backends.base import Backend
 from lab.errors import BadInput
 
@@ -33,3 +34,12 @@ def _host(kernel: str, cpus: int = 1) -> Backend:
 
 # takes the kernel that is wanted and how many processors
 BACKENDS: dict[str, Callable[..., Backend]] = {"virtual": _virtual, "vm": _vm, "host": _host}
+
+
+def open_backend(name: str, kernel: str = "", cpus: int = 1) -> Backend:
+    """Return the backend NAME, with all that it needs built. Its guests live in a folder that is
+    this process's own; what killed runs left of theirs is taken away first."""
+    guestrooms.sweep()
+    backend = BACKENDS[name](kernel, cpus)
+    backend.guest_room = guestrooms.claim(backend.guest_room)
+    return backend

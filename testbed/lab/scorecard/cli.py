@@ -15,9 +15,10 @@ from rich.text import Text
 
 from lab import harm, options, points, runner
 from lab.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, is_algorithm_name
-from lab.backends import BACKENDS
+from lab.backends import BACKENDS, open_backend
 from lab.backends.base import Backend
 from lab.errors import BadInput, LabError, unknown
+from lab.exits import EXIT_FAILED, EXIT_GATE, EXIT_INTERRUPTED
 from lab.options import Jobs, Modules, Resume, Settings
 from lab.points import Point
 from lab.scorecard import judge, page, rows
@@ -28,15 +29,14 @@ from lab.usermodules import Refused
 from lab.usermodules import add as add_modules
 
 NAME = "scorecard"
-EXIT_FAILED, EXIT_GATE, EXIT_INTERRUPTED = 1, 3, 130
 SEEDS, QUICK_SEEDS = 3, 1
 LOG_SHOWN = 6000  # characters of a console, from its end
 NOT_RUN = "it was not run"
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = options.new_app()
 
 
-@app.command(context_settings={"help_option_names": ["-h", "--help"]})
+@app.command(context_settings=options.HELP)
 def main(
     algorithms: Annotated[
         str,
@@ -86,6 +86,11 @@ def main(
     judged, too; --set goes with the rows that --rows names. docs/scorecard.md explains rows and
     verdicts.
 
+    \b
+    Examples:
+      testbed/run scorecard --module ./my_cc.c --quick
+      testbed/run scorecard --algorithms westwood --rows 5.1.3 --seeds 1
+
     Exit status: 0 all points ran, whatever they say; 1 a point or a module failed, 2 bad input,
     3 see --gate, 130 interrupted.
     """
@@ -100,7 +105,7 @@ def main(
         return
     folder = out or (Path("results") / NAME if resume else fresh_folder(NAME))
     Store.check(folder, resume)
-    made = BACKENDS[backend](kernel)
+    made = open_backend(backend, kernel)
     run = _Run(choice, sections, made, folder, jobs)
     run.prepare(asked, module or [])
     numbers = list(range(1, (seeds or (QUICK_SEEDS if quick else SEEDS)) + 1))

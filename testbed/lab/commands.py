@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command `testbed/veno-lab`: everything the lab does, each by a subcommand.
+
+A subcommand is a module with an application of its own, `app`, which is imported only when it is
+asked for. `testbed/run` and `testbed/traces` are two of them by another name.
+"""
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+
+import typer
+from typer.core import TyperGroup
+
+from lab import exits, options
+from lab.errors import unknown
+
+NAME = "veno-lab"
+PROGRAM = f"testbed/{NAME}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """MODULE has the application; WHAT it does and an EXAMPLE, in a few words."""
+
+    module: str
+    what: str
+    example: str
+
+
+COMMANDS = {
+    "run": Command("lab.cli", "Run a scenario and report what came of it.", "run demo"),
+    "list": Command("lab.listing", "List scenarios by what they ask.", "list tfrc"),
+    "show": Command("lab.show", "What a scenario asks, its path, its cost.", "show veno-wan"),
+    "exec": Command(
+        "lab.execute", "Run your own command inside the lab kernel.", "exec python3 my_mininet.py"
+    ),
+    "scorecard": Command(
+        "lab.scorecard.cli", "Answer RFC 9743 for an algorithm.", "scorecard --module ./my_cc.c"
+    ),
+    "agree": Command("lab.agree", "Do two backends measure the same?", "agree DIR DIR"),
+    "verdicts": Command("lab.verdicts", "How often was a loss taken for what it was?",
+                        "verdicts DIR --csv all.csv"),
+    "publish": Command("lab.publish", "Make a run a page of docs/results.", "publish DIR"),
+    "bench": Command("lab.bench", "How fast is the lab on this machine?", "bench"),
+    "traces": Command("lab.tracestats", "What traces of links are like.", "traces starlink"),
+    "doctor": Command("lab.doctor_app", "What this machine can do, and what is missing.", "doctor"),
+    "clean": Command("lab.clean", "Take away what killed runs left.", "clean"),
+}  # fmt: skip
+
+
+class Commands(TyperGroup):
+    """The subcommands, each imported when it is wanted."""
+
+    def list_commands(self, ctx) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx, cmd_name: str):
+        if cmd_name not in COMMANDS:
+            return None
+        command = typer.main.get_command(import_module(COMMANDS[cmd_name].module).app)
+        command.name = cmd_name
+        return command
+
+    def resolve_command(self, ctx, args: list[str]):
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise unknown("command", args[0], COMMANDS, f"{PROGRAM} --help")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx, formatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.what) for name, command in COMMANDS.items()])
+        with formatter.section("Examples"):
+            formatter.write_text("\b\n" + "\n".join(
+                f"{PROGRAM} {command.example}" for command in COMMANDS.values()
+            ))  # fmt: skip
+
+
+app = typer.Typer(
+    cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True,
+    context_settings=options.HELP,
+)  # fmt: skip
+
+
+@app.callback()
+def main() -> None:
+    """The lab: the real kernel's network stack in virtual time, told by scenarios. COMMAND --help
+    says more of each. `--install-completion` teaches your shell the names."""
+
+
+def entry() -> None:
+    """What testbed/veno-lab and the installed `veno-lab` start."""
+    name = next((word for word in sys.argv[1:] if word in COMMANDS), NAME)
+    exits.run(app, name, PROGRAM, NAME)  # completion is by the name alone
+
+
+if __name__ == "__main__":
+    entry()

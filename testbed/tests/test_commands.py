@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""testbed/veno-lab: each thing that the lab does is a subcommand, and each says how."""
+
+import os
+import subprocess
+
+import pytest
+from conftest import TESTBED, run_command
+
+from lab import listing, picture, points, scenario, show
+from lab.build import PROJECT
+from lab.commands import COMMANDS
+from lab.errors import nearest, unknown
+from lab.scenario import list_scenarios
+
+VENO_LAB = TESTBED / "veno-lab"
+
+
+def veno_lab(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [str(VENO_LAB), *arguments], capture_output=True, text=True, env=os.environ | environment
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_with_an_example(name):
+    """Its options are those of the module that does it, whose import shows here, too."""
+    done = veno_lab(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Examples:" in done.stdout and "testbed/" in done.stdout.split("Examples:")[1]
+
+
+def test_help_names_every_command_and_a_wrong_one_gets_the_nearest():
+    told = veno_lab("--help").stdout
+    assert all(f"  {name} " in told and f"veno-lab {name}" in told for name in COMMANDS)
+    done = veno_lab("scorcard")
+    assert done.returncode == 2 and "did you mean 'scorecard'?" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("run", "veno-singel"), "run: unknown scenario 'veno-singel': did you mean 'veno-single'"),
+        (("show", "veno-singel"), "show: unknown scenario 'veno-singel': did you mean"),
+        (("agree", "/nowhere", "/nowhere"), "agree: /nowhere is no finished run"),
+        (("verdicts", "/nowhere"), "verdicts: /nowhere is not the folder of a run"),
+        (("publish", "/nowhere"), "publish: /nowhere is not the folder of a run"),
+        (("exec", "--backend", "moon", "true"), "exec: unknown backend 'moon'"),
+    ],
+)
+def test_bad_input_is_one_line_whatever_the_command(words, told):
+    done = veno_lab(*words)
+    assert done.returncode == 2 and done.stderr.startswith(told)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_unknown_name_gets_the_nearest_ones_and_not_all():
+    """Beginnings first, then likenesses, then parts; a short list is told whole."""
+    names = [path.stem for path in list_scenarios()]
+    assert nearest("veno-s", names)[0] == "veno-single"
+    assert nearest("lossbursts", names) == ["loss-bursts"]
+    assert "wccp-mobile" in nearest("mobile", names)
+    many = str(unknown("scenario", "tfrc", names, "--list"))
+    assert many.count("tfrc-") == 3 and f"lists all {len(names)}" in many and len(many) < 120
+    assert str(unknown("clock", "x", ["a", "b"])) == "unknown clock 'x': there are a, b"
+
+
+def test_run_is_one_program_by_two_names(tmp_path):
+    """What testbed/run refuses `veno-lab run` refuses in the same words."""
+    wrong = ("demo", "--set", "lss_pct=1", "--out", str(tmp_path / "out"))
+    by_run, by_lab = run_command(*wrong), veno_lab("run", *wrong)
+    assert by_run.returncode == by_lab.returncode == 2 and by_run.stderr == by_lab.stderr
+
+
+def test_list_fits_100_columns_and_has_every_scenario():
+    told = veno_lab("list", COLUMNS="100").stdout
+    assert max(map(len, told.splitlines())) <= 100
+    listed = {words[0] for words in map(str.split, told.splitlines()) if words}
+    assert {path.stem for path in list_scenarios()} <= listed
+    assert veno_lab("list", "802.11").stdout.count("points") >= 4
+
+
+def test_every_scenario_is_under_a_question_and_the_documentation_lists_them_so():
+    groups = listing.by_question()
+    assert listing.OWN not in groups, [one.id for one in groups[listing.OWN]]
+    page = (PROJECT / "docs" / "scenarios.md").read_text()
+    assert listing.markdown_table() in page, "testbed/veno-lab list --markdown prints the table"
+
+
+@pytest.mark.parametrize("path", list_scenarios(), ids=lambda path: path.stem)
+def test_every_scenario_can_be_shown(path):
+    """The picture has each hop or node, and the cost is one that somebody could wait for."""
+    loaded = scenario.load(path.stem)
+    told = "\n".join(show.page(loaded, path.stem))
+    at = points.resolve(loaded, next(points.grid(loaded)))
+    drawn = "\n".join(picture.lines(at))
+    hops = [] if at.medium else at.topology.forward_hops
+    assert all(hop in drawn for hop in hops) and f"testbed/run {path.stem}" in told
+    assert max(map(len, told.splitlines())) <= 120
+    assert 1 < show.expected_s(loaded) < 1e6
+
+
+def test_a_picture_says_what_each_hop_does():
+    at = points.resolve(loaded := scenario.load("veno-wan"), next(points.grid(loaded)))
+    drawn = picture.lines(at)
+    assert "bottleneck" in drawn[0] and "wireless" in drawn[0] and drawn[0].endswith("-- dst")
+    column = drawn[0].index("bottleneck")
+    assert "5 Mb/s" in drawn[1][column - 6 : column + 16] and "queue 30 pkts" in drawn[2]
+    assert "loses 1 % in runs of 3" in "\n".join(drawn)
+    assert drawn[-1] == "<-- reverse_wireless: 10 ms"
+
+
+def test_a_shell_is_offered_names():
+    """What bash asks when Tab is pressed: behind `veno-lab show veno-`, in a list with commas."""
+
+    def offered(line: str) -> list[str]:
+        words = line.split()
+        asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+        return veno_lab(_VENO_LAB_COMPLETE="complete_bash", **asked).stdout.split()
+
+    assert "veno-wan" in offered("veno-lab show veno-") and "list" in offered("veno-lab li")
+    assert offered("veno-lab run demo --algorithms jtcp,cu") == ["jtcp,cubic"]
