@@ -88,6 +88,8 @@ struct tfrc_sender_config {
 	uint32_t history_packets; /* so many are remembered until they are
 				     answered for; 0: 65536. At least what is
 				     sent in some round trips */
+	uint32_t reserved;	  /* 0: no padding, whose bytes nobody sets, may
+				     ever become a member */
 };
 
 struct tfrc_sender_info {
@@ -231,11 +233,13 @@ enum tfrc_taken {
 
 /*
  * A datagram came at ARRIVAL (the kernel's time stamp; at most NOW). Returns a
- * tfrc_taken or a tfrc_error. DATA may be NULL. A duplicate is TFRC_E_STALE.
+ * tfrc_taken or a tfrc_error. DATA_BYTES: sizeof(*data); DATA may be NULL, with 0.
+ * A duplicate is TFRC_E_STALE.
  */
 TFRC_API int tfrc_receiver_data(struct tfrc_receiver *receiver, tfrc_time now,
 				tfrc_time arrival, const void *packet,
-				size_t bytes, struct tfrc_data *data);
+				size_t bytes, struct tfrc_data *data,
+				size_t data_bytes);
 
 /* When tfrc_receiver_feedback() wants to be called; TFRC_NEVER: not before data
  * comes. */

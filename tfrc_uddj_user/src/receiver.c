@@ -498,9 +498,26 @@ static int check(struct tfrc_receiver *r, const uint8_t *packet, size_t bytes,
 	return slot_at(r, data->seq) ? TFRC_E_STALE : 0;
 }
 
+static void describe(const struct tfrc_receiver *r,
+		     const struct wire_data *data, const struct slot *slot,
+		     const uint8_t *packet, size_t bytes, struct tfrc_data *out,
+		     size_t out_bytes)
+{
+	struct tfrc_data all = {
+		.seq = data->seq,
+		.payload = packet + TFRC_DATA_HEADER_BYTES,
+		.payload_bytes = bytes - TFRC_DATA_HEADER_BYTES,
+		.transit_ns = slot->arrived - slot->sent,
+		.fin = data->flags & WIRE_DATA_FIN,
+		.confirmed = r->confirmed,
+	};
+
+	sized_out(out, out_bytes, &all, sizeof(all));
+}
+
 int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
 		       tfrc_time arrival, const void *packet, size_t bytes,
-		       struct tfrc_data *out)
+		       struct tfrc_data *out, size_t out_bytes)
 {
 	struct wire_data data;
 	struct slot slot;
@@ -531,15 +548,7 @@ int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
 	r->slots[SLOT_OF(data.seq)] = slot;
 	r->used[SLOT_OF(data.seq)] = true;
 	if (out)
-		*out = (struct tfrc_data){
-			.seq = data.seq,
-			.payload = (const uint8_t *)packet +
-				   TFRC_DATA_HEADER_BYTES,
-			.payload_bytes = bytes - TFRC_DATA_HEADER_BYTES,
-			.transit_ns = arrival - slot.sent,
-			.fin = data.flags & WIRE_DATA_FIN,
-			.confirmed = r->confirmed,
-		};
+		describe(r, &data, &slot, packet, bytes, out, out_bytes);
 	if (error == TFRC_LATE)
 		return TFRC_LATE;
 	if (data.seq + 1 > r->top[0])

@@ -165,7 +165,8 @@ static bool is_possible(const struct tfrc_sender_config *config)
 	       (unsigned int)config->uddj_law <= TFRC_UDDJ_CLASSIFY &&
 	       config->max_rate >= 0 && isfinite(config->max_rate) &&
 	       config->burst_ns >= 0 &&
-	       config->history_packets <= HISTORY_PACKETS_MAX;
+	       config->history_packets <= HISTORY_PACKETS_MAX &&
+	       !config->reserved;
 }
 
 struct tfrc_sender *tfrc_sender_new(const struct tfrc_sender_config *config,

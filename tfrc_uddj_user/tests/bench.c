@@ -46,7 +46,7 @@ static void measure(const char *name, enum tfrc_discrimination discrimination,
 		if (loss && i % loss == loss / 2)
 			continue;
 		if (tfrc_receiver_data(receiver, now, now, packet, BYTES,
-				       NULL) > 0)
+				       NULL, 0) > 0)
 			bytes = tfrc_receiver_feedback(receiver, now, feedback);
 		if (bytes && !tfrc_sender_feedback(sender, now + RTT_NS,
 						   feedback, bytes))

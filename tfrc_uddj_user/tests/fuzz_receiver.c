@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 		now += input[0] * STEP_NS;
 		memcpy(packet, input + 2, length);
 		if (tfrc_receiver_data(receiver, now, now, packet, length,
-				       NULL) > 0)
+				       NULL, 0) > 0)
 			check(receiver, now);
 		free(packet);
 		input += 2 + length;

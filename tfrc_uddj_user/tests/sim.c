@@ -386,7 +386,7 @@ static void arrive(struct world *w, struct event *event)
 
 	memcpy(whole, event->packet, TFRC_DATA_HEADER_BYTES);
 	due = tfrc_receiver_data(flow->receiver, now, now, whole, event->bytes,
-				 &data);
+				 &data, sizeof(data));
 	if (due >= 0) {
 		size_t bin = (size_t)(w->now / w->sim->bin_ns);
 

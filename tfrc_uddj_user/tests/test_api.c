@@ -54,7 +54,8 @@ static void exchange(struct tfrc_sender *sender, struct tfrc_receiver *receiver)
 		tfrc_sender_timer(sender, now);
 		if (i % 50 == 7)
 			continue;
-		tfrc_receiver_data(receiver, now, now, packet, 1052, NULL);
+		tfrc_receiver_data(receiver, now, now, packet, 1052, NULL,
+				   0);
 		bytes = tfrc_receiver_feedback(receiver, now, feedback);
 		if (bytes)
 			tfrc_sender_feedback(sender, now + SIM_MS, feedback,
@@ -125,6 +126,50 @@ static void test_sizes(void)
 	       "what is not known here is taken for granted");
 }
 
+/* Nobody sets the bytes of padding: none may be taken for a member later. */
+_Static_assert(offsetof(struct tfrc_sender_config, reserved) +
+			       sizeof(uint32_t) ==
+		       sizeof(struct tfrc_sender_config),
+	       "padding at the end of a configuration");
+_Static_assert(offsetof(struct tfrc_receiver_config, challenge) +
+			       sizeof(uint32_t) ==
+		       sizeof(struct tfrc_receiver_config),
+	       "padding at the end of a configuration");
+
+/* What is told of a packet goes with its size, too. */
+static void test_data_sizes(void)
+{
+	const struct tfrc_sender_config config = {.connection_id = 9};
+	struct tfrc_sender *sender =
+		tfrc_sender_new(&config, sizeof(config), 0);
+	struct tfrc_receiver *receiver = tfrc_receiver_new(NULL, 0);
+	uint8_t packet[TFRC_DATA_HEADER_BYTES + 10] = {0};
+	struct {
+		struct tfrc_data data;
+		uint64_t more;
+	} newer = {.more = 1};
+	struct tfrc_data older;
+
+	memset(&older, 0xaa, sizeof(older));
+	tfrc_sender_packet(sender, 0, 10, TFRC_MORE, packet);
+	EXPECT(tfrc_receiver_data(receiver, 1, 1, packet, sizeof(packet),
+				  &older,
+				  offsetof(struct tfrc_data, payload_bytes)) ==
+		       TFRC_FEEDBACK_DUE,
+	       "not taken");
+	EXPECT(older.payload == packet + TFRC_DATA_HEADER_BYTES &&
+		       older.payload_bytes != 10,
+	       "an older caller gets more than it has room for");
+	tfrc_sender_packet(sender, 1, 10, TFRC_MORE, packet);
+	tfrc_receiver_data(receiver, 2, 2, packet, sizeof(packet), &newer.data,
+			   sizeof(newer));
+	EXPECT(newer.data.seq == 1 && newer.data.payload_bytes == 10 &&
+		       newer.more == 0,
+	       "what is not known here is not 0 for a newer caller");
+	tfrc_sender_free(sender);
+	tfrc_receiver_free(receiver);
+}
+
 static void test_nonsense(void)
 {
 	const struct tfrc_sender_config odd[] = {
@@ -137,6 +182,7 @@ static void test_nonsense(void)
 		{.burst_ns = -1},
 		{.packet_bytes = 65508},
 		{.history_packets = 1u << 25},
+		{.reserved = 1},
 	};
 
 	for (unsigned int i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
@@ -169,7 +215,7 @@ static void test_challenge(void)
 		EXPECT(tfrc_is_answered(packet, sizeof(packet)) == (i > 0),
 		       "packet %u", i);
 		tfrc_receiver_data(receiver, now, now, packet, sizeof(packet),
-				   &data);
+				   &data, sizeof(data));
 		EXPECT(data.confirmed == (i > 0), "packet %u", i);
 		bytes = tfrc_receiver_feedback(receiver, now, back);
 		EXPECT(tfrc_sender_feedback(sender, now + SIM_MS, back,
@@ -228,6 +274,7 @@ const struct test api_tests[] = {
 	{test_memory,
 	 "no memory is taken while sending, and as much as is said"},
 	{test_sizes, "callers with an older or a newer header are served"},
+	{test_data_sizes, "also of what is told of a packet"},
 	{test_nonsense,
 	 "values that make no sense are refused; errors have words"},
 	{test_challenge, "an end counts when the challenge has been repeated"},

@@ -31,7 +31,7 @@ static int give(struct stream *s, uint64_t seq)
 
 	wire_put_data(packet, &data);
 	due = tfrc_receiver_data(s->receiver, now, now, packet, sizeof(packet),
-				 NULL);
+				 NULL, 0);
 	tfrc_receiver_get_info(s->receiver, &s->info, sizeof(s->info));
 	return due;
 }
@@ -251,18 +251,18 @@ static void test_strangers(void)
 
 	give(&s, 0);
 	wire_put_data(packet, &data);
-	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, BYTES, NULL) ==
+	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, BYTES, NULL, 0) ==
 		       TFRC_E_STRANGER,
 	       "2");
 	data = (struct wire_data){.connection_id = 1, .seq = 5};
 	wire_put_data(packet, &data);
-	EXPECT(tfrc_receiver_data(s.receiver, 1, -1, packet, BYTES, NULL) ==
+	EXPECT(tfrc_receiver_data(s.receiver, 1, -1, packet, BYTES, NULL, 0) ==
 		       TFRC_E_FORMAT,
 	       "an arrival before time began");
-	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, 65508, NULL) ==
+	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, 65508, NULL, 0) ==
 		       TFRC_E_FORMAT,
 	       "more than UDP can carry");
-	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, 10, NULL) ==
+	EXPECT(tfrc_receiver_data(s.receiver, 1, 1, packet, 10, NULL, 0) ==
 		       TFRC_E_FORMAT,
 	       "short");
 	tfrc_receiver_free(s.receiver);

@@ -72,7 +72,8 @@ static void hear(struct listener *l, const struct pattern *pattern,
 	size_t bytes;
 
 	wire_put_data(packet, &data);
-	tfrc_receiver_data(l->receiver, now, now, packet, pattern->bytes, NULL);
+	tfrc_receiver_data(l->receiver, now, now, packet, pattern->bytes, NULL,
+			   0);
 	tfrc_receiver_get_info(l->receiver, &info, sizeof(info));
 	l->told |= info.loss_events > 0;
 	bytes = tfrc_receiver_feedback(l->receiver, now, out);

@@ -108,6 +108,18 @@ def test_made_up_media(tmp_path, source):
         assert 0 < receiver.end()["bytes_received"] < 2_000_000
 
 
+def test_small_packets_are_10_ms_apart(tmp_path):
+    """RFC 4828, 4.2. The source would have 150 packets a second."""
+    with Receiver(tmp_path) as receiver:
+        done = send("--cbr", "192k", "--payload-bytes", "160", "--small-packets", "--duration",
+                    "1", "--json", "-", "127.0.0.1", receiver.port)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        receiver.end()
+    sent = json.loads(done.stdout)
+    data = sent["bytes_sent"] / 160
+    assert 0 < data <= (sent["end_s"] - sent["start_s"]) / 0.01 + 2
+
+
 def test_sigint_ends_in_order(tmp_path):
     with Receiver(tmp_path) as receiver:
         process = subprocess.Popen(

@@ -660,7 +660,7 @@ static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival,
 	if (!c || (c != &run->connection && !has_room(c, bytes)))
 		return;
 	due = tfrc_receiver_data(c->receiver, now, arrival, packet, bytes,
-				 &data);
+				 &data, sizeof(data));
 	if (due < 0)
 		return;
 	if (arrival > c->newest)
