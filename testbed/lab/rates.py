@@ -39,23 +39,23 @@ def figure(points: list[Point]) -> str:
         drawn, (rate, rug) = plt.subplots(
             2, 1, figsize=(9.2, 3.9), sharex=True, height_ratios=(5, 1)
         )
+        names = []
         for row, (result, flows, hops) in enumerate(points):
             name = result["algorithm"]
             look = plots.style(name)
             edges_s, goodput_mbps = timelines.goodput(result, flows)
             found = timelines.losses(hops, result["params"])
             lost = [at for cause in found.values() for at in cause]
-            total = sum(count for _, count in lost)
+            names.append(f"{name}: {sum(count for _, count in lost)}")
             rate.step(edges_s, np.append(goodput_mbps, goodput_mbps[-1:]), where="post",
                       color=look.colour, ls=look.dash, lw=1.6, label=name)  # fmt: skip
             rug.plot([time_s for time_s, _ in lost], [-row] * len(lost), "|", color=look.colour,
-                     ms=9, label=f"{name}: {total} packets")  # fmt: skip
+                     ms=9)  # fmt: skip
         rate.set_ylabel("goodput (Mb/s)")
         rate.set_ylim(bottom=0)
         rate.legend(loc="upper right", ncol=len(points))
         rug.set_ylabel("lost")
-        rug.set_yticks([-row for row in range(len(points))],
-                       [result["algorithm"] for result, *_ in points])  # fmt: skip
+        rug.set_yticks([-row for row in range(len(points))], names)
         rug.set_ylim(-len(points) + 0.4, 0.6)
         rug.set_xlabel("time (s)")
         rug.set_xlim(0, max(float(result["params"]["duration_s"]) for result, *_ in points))

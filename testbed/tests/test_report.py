@@ -574,7 +574,10 @@ def test_rates_are_drawn_beside_their_losses(tmp_path):
         ("tfrc", 1), ("reno", 1)]  # fmt: skip
     svg = rates.figure(points)
     assert svg == rates.figure(points)
-    assert all(word in svg for word in ("tfrc", "reno", "goodput (Mb/s)", "lost"))
+    assert all(word in svg for word in ("goodput (Mb/s)", "lost"))
+    for result, _, hops in points:
+        lost = hops.group_by("hop").agg(pl.col("drops").max())["drops"].sum()
+        assert lost > 0 and f">{result['algorithm']}: {int(lost)}<" in svg
 
 
 def flow_of(name: str, start_s: float, stop_s: float, bytes_whole: float, **more) -> dict:
