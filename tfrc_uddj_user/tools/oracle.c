@@ -119,7 +119,7 @@ void oracle_drain(struct oracle *oracle)
 {
 	uint8_t packet[SNAP_BYTES];
 
-	for (;;) {
+	while (!stop_signal) { /* packets may come faster than they are taken */
 		struct sockaddr_ll from;
 		socklen_t length = sizeof(from);
 		ssize_t got = recvfrom(oracle->fd, packet, sizeof(packet),
