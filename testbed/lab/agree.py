@@ -5,7 +5,6 @@ It prints a page with both medians at each place of the sweep and the second's o
 seeds' losses are the same in both where netem takes a seed.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ import typer
 
 from lab import exits, options
 from lab.errors import BadInput
+from lab.runs import place_text, read_meta, read_results
 from lab.stats import Estimate, estimate
 
 WITHIN = 0.03  # of the first run's median
@@ -58,20 +58,12 @@ class Pair:
 
 
 def load(folder: Path, metric: str) -> Run:
-    try:
-        meta = json.loads((folder / "meta.json").read_text())
-        lines = (folder / "results.jsonl").read_text().splitlines()
-    except OSError as error:
-        raise BadInput(f"{folder} is no finished run: {error.strerror}") from None
+    meta = read_meta(folder)
     values: dict[tuple[str, str], dict[int, float]] = {}
-    for result in map(json.loads, lines):
+    for result in read_results(folder):
         if not result.get(metric):
             raise BadInput(f"{folder} has no {metric} at {result['axes']}: there is no ratio")
-        place = ", ".join(
-            value if isinstance(value, str) else f"{name} {value:g}"
-            for name, value in result["axes"].items()
-        )
-        at = values.setdefault((place, result["algorithm"]), {})
+        at = values.setdefault((place_text(result["axes"]), result["algorithm"]), {})
         at[result["seed"]] = result[metric]
     return Run(meta, values)
 

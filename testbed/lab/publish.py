@@ -2,7 +2,6 @@
 """The command `veno-lab publish`: turn a finished run into a page of docs/results: tables, a
 figure, and how to get it again."""
 
-import json
 import shlex
 import shutil
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from lab import build, claims, exits, options, plots, report, scatter, timelines
-from lab.errors import BadInput
+from lab.runs import read_meta, read_results
 from lab.scenario import JITTER_RATIOS, MEDIUM_FIGURES, Scenario, parse
 from lab.verdicts import HEAD, Score, scores
 
@@ -136,9 +135,7 @@ def main(
     Exit status: 0 done, 2 bad input.
     """
     docs = docs or build.PROJECT / "docs" / "results"
-    if not (run / "meta.json").is_file() or not (run / "results.jsonl").is_file():
-        raise BadInput(f"{run} is not the folder of a run: it has no meta.json and results.jsonl")
-    meta = json.loads((run / "meta.json").read_text())
+    meta = read_meta(run)
     docs.mkdir(parents=True, exist_ok=True)
     if meta["scenario"] == SCORECARD:
         command = shlex.join(_without_out(shlex.split(meta["command"])))
@@ -147,7 +144,7 @@ def main(
         print(docs / f"{SCORECARD}.md")
         return
     scenario = parse(meta["scenario"], meta["source"])
-    results = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    results = read_results(run)
     figures = {}
     over_time = docs / f"{scenario.id}-{report.GOODPUT_OVER_TIME}.svg"
     over_time.unlink(missing_ok=True)

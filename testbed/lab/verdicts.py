@@ -6,7 +6,6 @@ with what was known at each (lab.truth) and what was true, into one table, on wh
 tried.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from rich.table import Table
 
 from lab import exits, options, truth
 from lab.errors import BadInput
+from lab.runs import place_text, read_results
 from lab.scenario import CLASSIFIED
 from lab.store import VERDICTS
 
@@ -66,7 +66,7 @@ def scores(results: Iterable[dict[str, Any]]) -> list[Score]:
         if result.get(COUNTS[0]) is None:
             continue
         places = summed.setdefault(result["algorithm"], {EVERYWHERE: dict.fromkeys(COUNTS, 0)})
-        here = places.setdefault(_place(result), dict.fromkeys(COUNTS, 0))
+        here = places.setdefault(place_text(result["axes"]), dict.fromkeys(COUNTS, 0))
         for counts in (here, places[EVERYWHERE]):
             for name in COUNTS:
                 counts[name] += result[name]
@@ -77,18 +77,6 @@ def scores(results: Iterable[dict[str, Any]]) -> list[Score]:
             places[EVERYWHERE] = everywhere
         found += [Score(algorithm, place, counts) for place, counts in places.items()]
     return found
-
-
-def _place(result: dict[str, Any]) -> str:
-    axes = result["axes"].items()
-    return ", ".join(v if isinstance(v, str) else f"{name} {v:g}" for name, v in axes) or "-"
-
-
-def read_results(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "results.jsonl"
-    if not path.is_file():
-        raise BadInput(f"{folder} is not the folder of a run: it has no results.jsonl")
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def collect(folders: Sequence[Path]) -> pl.DataFrame:

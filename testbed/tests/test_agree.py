@@ -55,4 +55,4 @@ def test_a_difference_is_named_and_fails(tmp_path):
 def test_what_is_no_run_is_refused(tmp_path):
     done = agree(tmp_path, tmp_path)
     assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1 and "no finished run" in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and "not the folder of a finished run" in done.stderr

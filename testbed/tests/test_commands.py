@@ -43,9 +43,9 @@ def test_help_names_every_command_and_a_wrong_one_gets_the_nearest():
     [
         (("run", "veno-singel"), "run: unknown scenario 'veno-singel': did you mean 'veno-single'"),
         (("show", "veno-singel"), "show: unknown scenario 'veno-singel': did you mean"),
-        (("agree", "/nowhere", "/nowhere"), "agree: /nowhere is no finished run"),
-        (("verdicts", "/nowhere"), "verdicts: /nowhere is not the folder of a run"),
-        (("publish", "/nowhere"), "publish: /nowhere is not the folder of a run"),
+        (("agree", "/nowhere", "/nowhere"), "agree: /nowhere is not the folder of a finished run"),
+        (("verdicts", "/nowhere"), "verdicts: /nowhere is not the folder of a finished run"),
+        (("publish", "/nowhere"), "publish: /nowhere is not the folder of a finished run"),
         (("exec", "--backend", "moon", "true"), "exec: unknown backend 'moon'"),
     ],
 )

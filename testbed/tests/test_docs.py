@@ -10,6 +10,7 @@ import pytest
 from lab import scenario
 from lab.algorithms import ALGORITHMS
 from lab.build import PROJECT
+from lab.commands import COMMANDS
 
 PAGES = sorted(
     PROJECT / name
@@ -17,6 +18,39 @@ PAGES = sorted(
         ["git", "-C", str(PROJECT), "ls-files", "*.md"], capture_output=True, text=True
     ).stdout.split()
 )
+
+
+# what a newcomer reads first: short lines, and commands that are there
+FIRST = ("README.md", "docs/tutorial.md", "docs/faq.md", "docs/bisect.md")
+LINE_MAX = 120
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_the_first_pages_have_short_lines_and_commands_that_there_are(name):
+    text = (PROJECT / name).read_text()
+    assert [line for line in text.splitlines() if len(line) > LINE_MAX] == []
+    used = set(re.findall(r"testbed/veno-lab ([a-z]+)", text))
+    assert used <= COMMANDS.keys()
+    named = re.findall(r"testbed/run ([a-z][a-z0-9-]+)", text)
+    known = {path.stem for path in scenario.list_scenarios()}
+    assert set(named) <= known | {"scorecard"}
+
+
+def test_the_table_of_the_readme_is_that_of_the_published_run():
+    """Row by row: the same bound, medians and intervals as in docs/results/demo.md, at the losses
+    that are shown."""
+    page = (PROJECT / "docs" / "results" / "demo.md").read_text()
+    published = [
+        [cell.strip(" *") for cell in line.strip("|").split("|")]
+        for line in page[page.index("2 Mb/s 90 ms:") :].splitlines()
+        if line.startswith("|")
+    ]
+    block = re.search(r"```\n(random loss.*?)```", (PROJECT / "README.md").read_text(), re.S)[1]
+    rows = [re.split(r"  +", line.strip()) for line in block.splitlines()]
+    columns = [published[0].index(head) for head in rows[0][1:]]
+    results = {row[0]: row for row in reversed(published)}
+    for name, *cells in rows[1:]:
+        assert cells == [results[name][column] for column in columns], name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
