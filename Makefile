@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series tfrc lab install uninstall dkms undkms deb check fmt bench-lab bench-cost clean distclean help
+.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb debs check fmt bench-lab bench-cost clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -22,6 +22,8 @@ help:
 	@echo "make install    build and install them for this kernel (root); make uninstall"
 	@echo "make dkms       install them for this kernel and each one to come (root); make undkms"
 	@echo "make deb        a Debian package that does what make dkms does, in build/"
+	@echo "make install-tools   cc-compare and cc-watch (root; no headers needed); make uninstall-tools, make tools-deb"
+	@echo "make debs       all Debian packages: modules, SCTP, tools"
 	@echo "make sctp-install, sctp-dkms, sctp-deb, sctp-uninstall, sctp-undkms   the same for SCTP"
 	@echo "make sctp-series   the SCTP patches of one kernel line for git am (LINE=6.1)"
 	@echo "make lab        build all the lab needs, run nothing"
@@ -114,8 +116,10 @@ sctp-series:
 tfrc:
 	@$(MAKE) --no-print-directory -C tfrc_uddj_user all
 
-install uninstall dkms undkms deb:
+install uninstall dkms undkms deb install-tools uninstall-tools tools-deb:
 	@$(MAKE) --no-print-directory -C tcp_veno_jitter $@
+
+debs: deb sctp-deb tools-deb
 
 lab: setup
 	@$(PYTHON) -c 'from lab.backends.virtual import VirtualBackend; print("lab:", VirtualBackend().build.stage)'

@@ -21,6 +21,12 @@ define copy_sources
 	cd $(HERE) && cp -rL $(LINKS) dkms.conf $(1)/$(PACKAGE)-$(VERSION)
 endef
 
+# of package $(1) into folder $(2)
+define write_changelog
+	printf '$(1) ($(VERSION)) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- $(MAINTAINER)  %s\n' \
+		"$$(date -uRd @$(SOURCE_DATE_EPOCH))" | gzip -9n >$(2)/changelog.gz
+endef
+
 .PHONY: dkms undkms deb check-dkms
 
 check-dkms: check-build
@@ -46,8 +52,7 @@ deb:
 	cp $(PACKAGING)/copyright $(DOC)
 	install -D -m 755 $(HERE)/tools/wccp-survey $(ROOT)/usr/sbin/wccp-survey
 	gzip -9n <$(HERE)/man/tcp_veno_jitter.7 >$(ROOT)/usr/share/man/man7/tcp_veno_jitter.7.gz
-	printf '$(PACKAGE) ($(VERSION)) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- $(MAINTAINER)  %s\n' \
-		"$$(date -uRd @$(SOURCE_DATE_EPOCH))" | gzip -9n >$(DOC)/changelog.gz
+	$(call write_changelog,$(PACKAGE),$(DOC))
 	for file in control postinst prerm; do \
 		sed 's|@PACKAGE@|$(PACKAGE)|; s|@VERSION@|$(VERSION)|; s|@MAINTAINER@|$(MAINTAINER)|' \
 			$(PACKAGING)/$$file >$(ROOT)/DEBIAN/$$file; done

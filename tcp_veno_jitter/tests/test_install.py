@@ -237,6 +237,43 @@ def test_same_sources_make_the_same_package(tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
+# --- cc-compare and cc-watch --------------------------------------------------
+
+
+def assert_tools_run(prefix: Path) -> None:
+    """What is installed there needs nothing of this folder, and leaves nothing behind."""
+    before = files_below(prefix)
+    for tool in ("cc-compare", "cc-watch"):
+        done = run(prefix / "bin" / tool, "--help")
+        assert done.returncode == 0 and f"usage: {tool}" in done.stdout
+        assert (prefix / "bin" / tool).resolve().is_relative_to(prefix)
+        assert [name for name in before if name.startswith(f"share/man/man1/{tool}.1")]
+    assert files_below(prefix) == before
+
+
+def test_tools_are_installed_and_taken_away(tmp_path):
+    make(f"DESTDIR={tmp_path}", "install-tools")
+    make(f"DESTDIR={tmp_path}", "install-tools")
+    assert_tools_run(tmp_path / "usr" / "local")
+    make(f"DESTDIR={tmp_path}", "uninstall-tools")
+    assert not files_below(tmp_path)
+
+
+@needs_dpkg
+def test_package_of_the_tools(tmp_path):
+    """It holds what runs, and two builds agree in every byte."""
+    packages = []
+    for name in ("a", "b"):
+        make(f"DEBDIR={tmp_path / name}", "tools-deb", SOURCE_DATE_EPOCH=1700000000)
+        packages += (tmp_path / name).glob("*.deb")
+    first, second = packages
+    assert first.read_bytes() == second.read_bytes()
+    assert run("dpkg-deb", "-R", first, tmp_path / "unpacked").returncode == 0
+    control = (tmp_path / "unpacked" / "DEBIAN" / "control").read_text()
+    assert "Package: cc-tools\nVersion: " in control and "@" not in control.split("Maintainer")[0]
+    assert_tools_run(tmp_path / "unpacked" / "usr")
+
+
 # --- what cannot work is explained -------------------------------------------
 
 
@@ -288,7 +325,9 @@ def test_build_tree_without_modules(tmp_path):
     assert run(PACKAGING / "check-host", "build", tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("target", ["install", "uninstall", "dkms", "undkms"])
+@pytest.mark.parametrize(
+    "target", ["install", "uninstall", "dkms", "undkms", "install-tools", "uninstall-tools"]
+)
 def test_only_root_installs(target, tmp_path):
     """Each of them says so before it builds or removes anything."""
     where = [f"KDIR={TREE}", f"OUT={tmp_path / 'out'}"]

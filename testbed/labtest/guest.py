@@ -50,10 +50,15 @@ def first_in_line() -> None:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
 
 
-def enter_namespace(name: str) -> None:
-    """Put this thread in the named network namespace, for good."""
+def enter_namespace(name: str, user: int = 0) -> None:
+    """Put this thread in the named network namespace, for good; a USER but root loses what
+    privileges it has."""
     with open(f"/run/netns/{name}") as target:
         _setns(target.fileno())
+    if user:
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""cc-watch shows what the kernel tells, survives what it could tell, and says what is wrong. What
+it says of our modules is held against them in the lab (guest_watch.py)."""
+
+import json
+import platform
+import random
+import socket
+import struct
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import guest_watch
+import pytest
+from guest_net import TCP_INFO
+
+from labtest.boot import assert_claimed, run_scripts, verdict_count
+
+TOOLS = Path(__file__).resolve().parents[1] / "tools"
+WATCH = TOOLS / "cc-watch"
+from cctools import sockdiag  # noqa: E402 (guest_watch has told where it is)
+from cctools.connections import OURS, TOLD, Connection, Watcher  # noqa: E402
+from cctools.tracing import Verdicts  # noqa: E402
+from cctools.watch import NAMES, Selection, heading, line, summary  # noqa: E402
+
+
+@pytest.fixture
+def pair():
+    """A connection over the loopback that has carried 100 kB."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        one = socket.create_connection(listener.getsockname())
+        other, _ = listener.accept()
+    with one, other:
+        one.sendall(bytes(100_000))
+        left = 100_000
+        while left:
+            left -= len(other.recv(left))
+        yield one, other
+
+
+def connections() -> list[Connection]:
+    try:
+        return Watcher().look(sockdiag.Kernel().sockets(), 1.0)
+    except sockdiag.Complaint as complaint:
+        pytest.skip(str(complaint))
+
+
+def of(found: list[Connection], sock: socket.socket) -> Connection:
+    host, port = sock.getsockname()
+    (one,) = (one for one in found if one.local == f"{host}:{port}")
+    return one
+
+
+def test_this_kernel_tells_what_the_socket_tells(pair):
+    """Every number is read from its right place in struct tcp_info."""
+    sock, peer = pair
+    found = connections()
+    one, raw = of(found, sock), sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
+    info = TCP_INFO.unpack(raw)
+    assert one.remote == "{}:{}".format(*peer.getsockname()) and one.tcp_state == "ESTAB"
+    assert (one.mss_bytes, one.srtt_ms, one.cwnd_pkts) == (info[10], info[23] / 1000, info[26])
+    assert (one.bytes_acked, one.retransmits) == (info[34], info[31])
+    assert one.bytes_acked > 100_000 and one.base_rtt_ms and one.resent_percent == 0
+    assert one.state == "Open" and one.in_flight_pkts == 0
+    assert of(found, peer).bytes_acked <= 1 and one.told.inode
+    assert one.algorithm in Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text()
+
+
+def test_an_ipv6_connection_is_told_too():
+    try:
+        listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with listener, socket.create_connection(listener.getsockname()[:2]) as sock:
+        port = sock.getsockname()[1]
+        assert [one for one in connections() if one.local == f"[::1]:{port}"]
+
+
+# --- messages ----------------------------------------------------------------
+
+
+def attribute(kind: int, content: bytes) -> bytes:
+    text = struct.pack("=HH", 4 + len(content), kind) + content
+    return text + bytes(-len(text) % 4)
+
+
+def message(content: bytes, kind: int = 20, flags: int = 2, sequence: int = 7) -> bytes:
+    return struct.pack("=IHHII", 16 + len(content), kind, flags, sequence, 0) + content
+
+
+def told(name: str = "veno_jitter", cookie: int = 1, acked: int = 1000, port: int = 5001) -> bytes:
+    """Return a connection as the kernel lays it out (inet_sk_diag_fill())."""
+    info = bytearray(240)
+    struct.pack_into("=8B24I", info, 0, *bytes(8), *range(24))
+    struct.pack_into("=Q", info, 120, acked)
+    bbr = struct.pack("=5I", 250_000, 0, 96_000, 3 << 7, 5 << 8)
+    address = socket.inet_aton("192.0.2.7") + bytes(12)
+    head = struct.pack(">BBBBHH", socket.AF_INET, 1, 0, 0, port, 80) + address + address
+    return (
+        head + struct.pack("=IQ5I", 0, cookie, 0, 0, 0, 1000, 77)
+        + attribute(2, bytes(info)) + attribute(4, name.encode() + b"\0") + attribute(16, bbr)
+    )  # fmt: skip
+
+
+def read(*contents: bytes) -> list[Connection]:
+    data = b"".join(map(message, contents))
+    return [Connection(one) for one in sockdiag.read_messages(data, 7)[0]]
+
+
+def test_our_values_have_their_meaning():
+    """docs/values.md, the other way round; what a module has no number for is none."""
+    (one,) = read(told())
+    assert (one.bandwidth_mbps, one.base_rtt_ms) == (2.0, 96.0)
+    assert (one.jitter_percent, one.backlog_pkts) == (1.5, 5.0)
+    assert one.told.uid == 1000 and one.remote == "192.0.2.7:80"
+    (one,) = read(told("jtcp"))
+    assert one.bandwidth_mbps is None and one.jitter_percent == 1.5
+    (one,) = read(told("bbr"))
+    assert one.bandwidth_mbps == 2.0 and one.jitter_percent is None
+
+
+def test_rates_are_of_what_was_acknowledged_between():
+    watcher = Watcher()
+    first = sockdiag.read_messages(message(told(acked=1000)), 7)[0]
+    then = sockdiag.read_messages(message(told(acked=251_000)) + message(told(cookie=2)), 7)[0]
+    assert watcher.look(first, 10.0)[0].rate.sent_mbps is None
+    old, new = watcher.look(then, 12.0)
+    assert old.rate.sent_mbps == 1.0 and new.rate.sent_mbps is None
+
+
+def test_hostile_bytes_are_read_to_their_end():
+    """Whatever is cut or changed: a connection whose every number can be asked for, or none."""
+    choose = random.Random(1)
+    whole = message(told()) + message(told("cubic", 2))
+    for _ in range(5000):
+        text = bytearray(whole[: choose.randrange(len(whole) + 1)])
+        for _ in range(choose.randrange(4)):
+            if text:
+                text[choose.randrange(len(text))] = choose.randrange(256)
+        try:
+            found, _ = sockdiag.read_messages(bytes(text), 7)
+        except (OSError, sockdiag.Interrupted):
+            continue
+        for one in map(Connection, found):
+            if one.told.family in (socket.AF_INET, socket.AF_INET6):
+                json.dumps(one.row())
+
+
+def test_a_dump_in_which_connections_came_and_went_is_read_anew():
+    kernel = sockdiag.Kernel()
+    answers = [
+        message(told(), flags=2 | sockdiag.NLM_F_DUMP_INTR, sequence=1),
+        message(told(), sequence=2) + message(bytes(4), sockdiag.NLMSG_DONE, sequence=2),
+        message(told("late"), sequence=1) + message(bytes(4), sockdiag.NLMSG_DONE, sequence=3),
+    ]
+
+    class Link:
+        def send(self, _data):
+            pass
+
+        def recv(self, _most):
+            return answers.pop(0)
+
+    kernel.link.close()
+    kernel.link = Link()
+    assert [one.algorithm for one in kernel.sockets()] == ["veno_jitter"]
+
+
+# --- what is shown -----------------------------------------------------------
+
+
+def test_sort_and_filter():
+    found = read(told("cubic", 1, port=1), told("veno_jitter", 2, port=22), told("reno", 3, port=3))
+    assert [one.told.cookie for one in Selection(sort="algorithm").of(found)] == [2, 3, 1]
+    assert [one.told.cookie for one in Selection("local", False).of(found)] == [1, 2, 3]
+    assert [one.told.cookie for one in Selection(words=("22", "veno")).of(found)] == [2]
+    assert [one.told.cookie for one in Selection(algorithms=("reno",)).of(found)] == [3]
+    assert Selection("jitter").of(found)[0].algorithm == "veno_jitter"  # others have none
+    assert summary(found, found[:1]).startswith("1 of 3 connections (cubic 1, reno 1, veno_jitter")
+
+
+@pytest.mark.parametrize("name", [*OURS, "cubic", "x" * 40])
+def test_a_line_has_the_columns_of_its_heading(name):
+    (one,) = read(told(name))
+    assert len(line(one)) == len(heading()) and set(TOLD) == set(OURS)
+
+
+def test_verdicts_are_counted_by_ports(tmp_path):
+    """A line may come in two pieces; without a tracing folder nobody tells."""
+    verdicts = Verdicts(tmp_path)
+    assert not verdicts.there and not list(tmp_path.iterdir())
+    text = (
+        b" x-1 [0] ..s. 5.0: tcp_verdict: verdict=random at=fast_retransmit sport=5 dport=6 s=1\n"
+        b" x-1 [0] ..s. 5.1: tcp_verdict: verdict=congestion at=timeout sport=5 dport=6 s=1\n"
+    )
+    for cut in range(len(text)):
+        verdicts._count(text[:cut])
+        verdicts._count(text[cut:])
+    assert verdicts.random == verdicts.congestion == {(5, 6): len(text)}
+
+
+def run_watch(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([WATCH, *arguments], capture_output=True, text=True)
+
+
+def test_one_look(pair):
+    """Not on a terminal it is a table and ends; --json has the same in units."""
+    port = pair[0].getsockname()[1]
+    table = run_watch(f":{port}")
+    if table.returncode == 2:
+        pytest.skip(table.stderr)
+    assert len(table.stdout.splitlines()) == 4 and heading() in table.stdout
+    rows = json.loads(run_watch("--json", f":{port}").stdout)
+    assert {f"127.0.0.1:{port}"} & {row["local"] for row in rows} and len(rows) == 2
+    assert all("srtt_ms" in row and "losses_random" in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [(["--interval", "0"], "between 0.1 and"), (["--interval", "nan"], "between 0.1 and"),
+     (["--sort", "x"], NAMES[0]), (["--log", "/no/such/folder/log"], "--log another"),
+     (["--json", "--once"], "not allowed with")],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(arguments, cure):
+    done = run_watch(*arguments)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("cc-watch: ") and cure in last
+
+
+# --- in the lab --------------------------------------------------------------
+
+
+@cache
+def said() -> str:
+    (output,) = run_scripts(Path(__file__).parent, ["guest_watch.py"]).values()
+    return output
+
+
+in_the_lab = pytest.mark.skipif(
+    platform.machine() != "x86_64" or sys.platform != "linux",
+    reason="the lab in virtual time needs an x86-64 machine",
+)
+
+
+@in_the_lab
+@pytest.mark.parametrize("text", [claim.text for claim in guest_watch.claims])
+def test_claim(text):
+    assert_claimed(said(), text)
+
+
+@in_the_lab
+def test_every_claim_was_tested():
+    assert verdict_count(said()) == len(guest_watch.claims)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What cc-compare and cc-watch are made of. Standard library only, Python 3.11 or newer: they run
+on servers, where nothing else should have to be installed.
+
+`compare` and `watch` are the commands; `rounds`, `verdict`, `sequence` and `page` belong to the
+first, `sockdiag` and `connections` to the second.
+"""
+
+import sys
+
+
+class Complaint(Exception):
+    """What a person got wrong, or what is missing: one line that names the cure."""
+
+
+def say(program: str, text: str) -> None:
+    print(f"{program}: {text}", file=sys.stderr, flush=True)
