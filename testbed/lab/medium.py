@@ -33,7 +33,7 @@ class Medium:
     carrier_sense_m: float = 550.0  # and sensed
     loss_exponent: float = 4.0  # of the path loss
     capture_db: float = 10.0  # signal over interference that decodes a frame
-    eifs_after_sensed: bool = False  # EIFS also after frames whose header could not be decoded
+    eifs_after_sensed: bool = False  # lock on, and EIFS after, what is only sensed
     circle_radius_m: float = 0.0  # the last node moves on a circle around its place
     circle_period_s: float = 0.0
 

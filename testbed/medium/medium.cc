@@ -128,6 +128,19 @@ public:
 	}
 };
 
+/* What a station locks on: by ns-3's reading what it could decode as it begins, by ns-2's whatever it
+ * senses, so that it misses what begins meanwhile. */
+void set_lock(const MediumConfig &c, YansWifiPhyHelper &phy)
+{
+	if (c.eifs_after_sensed) {
+		phy.DisablePreambleDetectionModel();
+		return;
+	}
+	phy.SetPreambleDetectionModel("ns3::ThresholdPreambleDetectionModel", "MinimumRssi",
+				      DoubleValue(DECODABLE_DBM - MARGIN_DB), "Threshold",
+				      DoubleValue(c.capture_db));
+}
+
 /* Set ranges by the loss: what arrives from range_m is just decoded, what arrives from
  * carrier_sense_m is just sensed. */
 void set_ranges(const MediumConfig &c, YansWifiPhyHelper &phy, YansWifiChannelHelper &channel)
@@ -148,7 +161,7 @@ void set_ranges(const MediumConfig &c, YansWifiPhyHelper &phy, YansWifiChannelHe
 	phy.Set("CcaEdThreshold", DoubleValue(sensed_dbm));
 	phy.Set("DecodableDbm", DoubleValue(DECODABLE_DBM - MARGIN_DB));
 	phy.Set("CaptureDb", DoubleValue(c.capture_db));
-	phy.DisablePreambleDetectionModel(); // the thresholds are the one rule
+	set_lock(c, phy);
 }
 
 void set_defaults(const MediumConfig &c)

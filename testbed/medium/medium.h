@@ -44,7 +44,7 @@ struct MediumConfig {
 	double carrier_sense_m = 550; // and is sensed up to here
 	double loss_exponent = 4; // of the path loss
 	double capture_db = 10; // signal over interference that decodes a frame
-	bool eifs_after_sensed = false; // EIFS also after frames whose header could not be decoded
+	bool eifs_after_sensed = false; // lock on, and EIFS after, what is only sensed
 	uint32_t seed = 1;
 	std::vector<Station> stations;
 };
