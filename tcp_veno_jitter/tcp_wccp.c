@@ -9,7 +9,7 @@
  *
  *   first feedback   r_p = 1 segment a round trip
  *   feedback         r_p = r_p + fb, once per T_c
- *   T_c              max(min_rtt, b / r_p)
+ *   T_c              max(min_rtt, b / min(r_p, w / srtt))
  *
  * That is the sender. What nodes do is in sch_wccp.c and estimators/wccp_share.h,
  * what segments carry in estimators/wccp_option.h.
@@ -39,7 +39,8 @@
  * feedback the window is at most window_percent of r_p * min_rtt.
  *
  * Differences from the paper: T_c is of the smallest round trip time, not of the
- * smoothed one, so that who fills queues does not answer the more slowly. fb > 0
+ * smoothed one, so that who fills queues does not answer the more slowly, and of what
+ * is sent, where the window w is less than r_p. fb > 0
  * counts only if it is about data that was sent after the last change, which is
  * a round trip. It is between -r_p/2 and r_p. A flow whose application has no
  * more to send, or that repairs a loss, is not given more. r_p bounds the window:
@@ -87,6 +88,8 @@ MODULE_PARM_DESC(window_percent,
  * @min_rtt_us: smallest round trip time of whole segments since the last timeout;
  *	~0: none
  * @bytes_acked: so many were acknowledged before (bytes, wraps)
+ * @burst_pkts: what a burst may have at most, 0: what the core allows
+ * @core_burst_pkts: and that is it
  * @room_bytes: that each segment leaves to the option
  * @echoes: the peer asks, too: its echo needs room
  * @hops: of the way back, that is taken for the way there; 0: not known
@@ -103,6 +106,8 @@ struct tcp_wccp {
 	u32 heard;
 	u32 min_rtt_us;
 	u32 bytes_acked;
+	u16 burst_pkts;
+	u16 core_burst_pkts;
 	u8 room_bytes;
 	u8 echoes;
 	u8 hops;
@@ -184,43 +189,78 @@ static u32 wccp_first_rate(const struct tcp_sock *tp)
 		     S32_MAX);
 }
 
+/*
+ * A burst is what is sent in a ms (sk_pacing_shift). The core allows more where round
+ * trips are short: over one hop all of the window at once, and as each such burst ends
+ * with PSH, no ACK of it waits for another. When a route changes, it sets its own anew.
+ */
+static void wccp_set_burst(struct sock *sk)
+{
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+	unsigned long bytes = READ_ONCE(sk->sk_pacing_rate) >>
+			      READ_ONCE(sk->sk_pacing_shift);
+	unsigned long pkts = bytes / max(tcp_sk(sk)->mss_cache, 1U);
+
+	if (!ca->burst_pkts || sk->sk_gso_max_segs != ca->burst_pkts)
+		ca->core_burst_pkts = max_t(u16, sk->sk_gso_max_segs, 1);
+	ca->burst_pkts = clamp_t(unsigned long, pkts, 1, ca->core_burst_pkts);
+	sk->sk_gso_max_segs = ca->burst_pkts;
+}
+
+static void wccp_end_burst(struct sock *sk)
+{
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+
+	if (ca->burst_pkts && sk->sk_gso_max_segs == ca->burst_pkts)
+		sk->sk_gso_max_segs = ca->core_burst_pkts;
+	ca->burst_pkts = 0;
+}
+
 static void wccp_set_pacing(struct sock *sk, u64 rate)
 {
 	WRITE_ONCE(sk->sk_pacing_rate,
 		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
+	wccp_set_burst(sk);
 }
 
 /* The core's own pacing; an application, or fq, may want it for reasons of its own. */
 static void wccp_pace(struct sock *sk, bool paced)
 {
-	if (paced)
+	if (paced) {
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE,
 			SK_PACING_NEEDED);
-	else if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		return;
+	}
+	wccp_end_burst(sk);
+	if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED,
 			SK_PACING_NONE);
-}
-
-/* T_c; no lock is needed. */
-static u32 wccp_interval_us(const struct tcp_sock *tp, u64 rate)
-{
-	u64 bytes = (u64)tcp_param_get(&wccp_pkts_per_interval) *
-		    READ_ONCE(tp->mss_cache);
-	u64 interval_us = div64_u64(bytes * USEC_PER_SEC, max(rate, 1ULL));
-	u32 min_rtt_us = tcp_min_rtt(tp);
-
-	if (min_rtt_us == ~0U)
-		min_rtt_us = 0;
-	return min_t(u64, max_t(u64, min_rtt_us, interval_us), S32_MAX);
 }
 
 /* What Reno's window allows (bytes/s); 2^16 bytes, 2^20 us: 2^27 packets fit. */
 static u64 wccp_window_rate(const struct tcp_sock *tp)
 {
 	u64 w = min(tcp_snd_cwnd(tp), 1U << 27);
-	u64 rate = w * tp->mss_cache * USEC_PER_SEC;
+	u64 rate = w * READ_ONCE(tp->mss_cache) * USEC_PER_SEC;
 
-	return div_u64(rate, max(tp->srtt_us >> 3, 1U));
+	return div_u64(rate, max(READ_ONCE(tp->srtt_us) >> 3, 1U));
+}
+
+/*
+ * T_c; no lock is needed. Where the window rules, b segments take as long as it lets
+ * them, whatever r_p is: ACKs wait that long for each other.
+ */
+static u32 wccp_interval_us(const struct tcp_sock *tp, u64 rate)
+{
+	u64 bytes = (u64)tcp_param_get(&wccp_pkts_per_interval) *
+		    READ_ONCE(tp->mss_cache);
+	u64 used = max(min(rate, wccp_window_rate(tp)), 1ULL);
+	u64 interval_us = div64_u64(bytes * USEC_PER_SEC, used);
+	u32 min_rtt_us = tcp_min_rtt(tp);
+
+	if (min_rtt_us == ~0U)
+		min_rtt_us = 0;
+	return min_t(u64, max_t(u64, min_rtt_us, interval_us), S32_MAX);
 }
 
 static void wccp_set_rate(struct sock *sk, u64 rate)
@@ -355,11 +395,11 @@ static void wccp_plain_ack(struct sock *sk, u32 flags)
 	wccp_make_room(sk);
 	if (ca->waiting && tcp_sk(sk)->bytes_acked > 1)
 		wccp_end_waiting(sk);
-	if (inet_csk(sk)->icsk_ca_state >= TCP_CA_CWR)
-		return;
 	if (ca->fresh && ca->feedback == WCCP_OTHERS)
 		wccp_forget_rate(sk);
-	else if (ca->rate && wccp_is_silent(sk))
+	if (inet_csk(sk)->icsk_ca_state >= TCP_CA_CWR)
+		return;
+	if (ca->rate && wccp_is_silent(sk))
 		wccp_forget_rate(sk);
 	else if ((ca->rate || ca->fresh) && tcp_sk(sk)->srtt_us)
 		wccp_be_paced(sk);

@@ -189,7 +189,9 @@ static inline u32 wccp_load_interval_ms(const struct wccp_load *load)
  * Elastic traffic takes what is yielded to it: the channel does not get less busy,
  * and who yields ends with nothing. Traffic that does not answer (CBR) leaves it less
  * busy within an interval or two. So it is not what passes that tells them apart, but
- * that yielding was in vain. It ends when others are no longer part of what passes.
+ * that yielding was in vain. Where packets stand in the node's queue and less than an
+ * eighth of what passes listens, nothing could be yielded that would help: that is known
+ * at once. It ends when others are no longer part of what passes.
  */
 struct wccp_others {
 	u64 bytes;
@@ -371,11 +373,15 @@ static inline bool wccp_others_update(struct wccp_others *others,
 {
 	u32 ms = share->time_us / 1000 + 1;
 	u64 bytes = wccp_min(others->bytes, WCCP_BYTES_MAX);
-	u64 all = bytes + wccp_min(load->bytes, WCCP_BYTES_MAX);
-	bool part = bytes && bytes * WCCP_OTHERS_PARTS >= all;
+	u64 ours = wccp_min(load->bytes, WCCP_BYTES_MAX);
+	bool part = bytes && bytes * WCCP_OTHERS_PARTS >= bytes + ours;
+	/* a queue that stands though next to nothing of it is ours: yielding is in vain */
+	bool swamped = stands && ours * WCCP_OTHERS_PARTS < bytes + ours;
 
 	others->bytes = 0;
-	if (part && (stands || share->factor <= 0))
+	if (part && swamped)
+		others->vain_ms = WCCP_OTHERS_VAIN_MS;
+	else if (part && (stands || share->factor <= 0))
 		others->vain_ms = wccp_min((u64)others->vain_ms + ms,
 					   WCCP_OTHERS_LAST_MS);
 	else

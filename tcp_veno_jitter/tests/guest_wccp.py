@@ -48,6 +48,7 @@ KIND, EXID, DATA_BYTES, ECHO_BYTES = 254, 0x5743, 16, 8
 SO_RCVBUFFORCE = 33
 TELL_S = 0.02
 SETTLE_S = 15
+TCP_CA_RECOVERY = 3
 
 
 class WccpPath(net.Path):
@@ -518,6 +519,23 @@ def check_acks_are_joined():
                 assert number > 1 or count("b", "to-s", "joined") == 0
 
 
+@claim("where round trips are short, too, segments leave one by one, and ACKs wait for each other")
+def check_short_round_trips():
+    with WccpPath(delay_ms=0), whole_checksums(), Channel(Load(2)), contextlib.ExitStack() as stack:
+        (flow,) = stack.enter_context(flows(1))
+        time.sleep(SETTLE_S)
+        assert flow.info().min_rtt_us < 2000  # of which the core makes bursts of many segments
+        tap = listen("s", "to-r")
+        stack.callback(tap.close)
+        before = acks_sent()
+        time.sleep(SETTLE_S)
+        data = [seen for seen in heard(tap) if seen.payload_bytes]
+        pushed = sum(bool(seen.flags & 8) for seen in data)
+        assert pushed < 0.1 * len(data), f"{pushed} of {len(data)}"
+        near((acks_sent() - before) / len(data), 0.25, 0.05)
+        assert flow.info().retransmits == 0
+
+
 def acks_sent() -> int:
     return count("b", "to-s", "echoed") - count("b", "to-s", "joined")
 
@@ -579,6 +597,21 @@ def check_beside_reno():
         assert rate_mbps(flow) > 0
         time.sleep(SETTLE_S)
         near(goodput_mbps(flow, 5), 10 * 0.95 * 1432 / 1514, 0.7)
+
+
+@claim("who repairs losses as others fill the channel goes by the window before all is repaired")
+def check_beside_reno_in_repair():
+    with WccpPath(rate_mbps=10, queue_pkts=60), contextlib.ExitStack() as stack:
+        stack.enter_context(Channel(lambda: 0.99))
+        flow, _ = stack.enter_context(flows(1))[0], stack.enter_context(flows(1, "reno"))
+        time.sleep(1)
+        run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
+                "60", "delay", "25ms", "rate", "10mbit", "loss", "20%")  # fmt: skip
+        while states("r")["to-s"]["crowded"] == "0":
+            time.sleep(0.01)
+        while rate_mbps(flow):
+            assert flow.info().ca_state >= TCP_CA_RECOVERY
+            time.sleep(0.01)
 
 
 @claim("who is silent beside such flows for a while goes by the window when it is back")

@@ -295,6 +295,13 @@ static void others_fill_the_channel(void)
 		stood = wccp_others_update(&others, &calm, &load, true);
 		EXPECT(stood == (i == 19), "queue %u", i);
 	}
+	/* where next to nothing of that queue is ours, that is known at once */
+	memset(&others, 0, sizeof(others));
+	others.bytes = 7001;
+	EXPECT(wccp_others_update(&others, &calm, &load, true), "at once");
+	memset(&others, 0, sizeof(others));
+	others.bytes = 7001;
+	EXPECT(!wccp_others_update(&others, &calm, &load, false), "no queue");
 	others.bytes = ~0ULL;
 	others.vain_ms = ~0U;
 	others.lasts_ms = ~0U;
