@@ -2,6 +2,7 @@
 """Run a command of the user's inside a booted kernel: `veno-lab exec`, `testbed/run --exec`."""
 
 import shlex
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,8 @@ from lab.backends import BACKENDS, open_backend
 from lab.backends.base import Backend
 from lab.cpus import claimed
 from lab.errors import BadInput, unknown
+
+PYTHON = "LAB_PYTHON"  # where programs inside find the Python that has the lab's packages
 
 app = options.new_app()
 
@@ -63,6 +66,7 @@ def run(command: str, make_backend: Callable[[], Backend], out: Path | None) -> 
         except OSError as error:
             raise BadInput(f"cannot write {out}: {error.strerror}; choose another --out") from None
     backend = make_backend()
+    command = f"export {PYTHON}={shlex.quote(sys.executable)}\n{command}"
     with claimed() as cpu:
         if backend.clock != "jumps" or backend.name != "virtual":
             return backend.run_command(command, cpu, out)

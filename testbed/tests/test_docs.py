@@ -21,7 +21,7 @@ PAGES = sorted(
 
 
 # what a newcomer reads first: short lines, and commands that are there
-FIRST = ("README.md", "docs/tutorial.md", "docs/faq.md", "docs/bisect.md")
+FIRST = ("README.md", "docs/tutorial.md", "docs/faq.md", "docs/bisect.md", "docs/mininet.md")
 LINE_MAX = 120
 
 

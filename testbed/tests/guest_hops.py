@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Inside the lab: a Mininet script as a person writes it, with hops of veno_lab."""
+
+import json
+import re
+import sys
+
+from mininet.log import setLogLevel
+from mininet.net import Mininet
+
+from veno_lab import OneHop, TraceHop, WirelessHop
+
+LABFLOW = "/run/lab/modules/bin/labflow"
+
+
+def transfer(net, size: int) -> dict:
+    """Send SIZE bytes from src1 to dst1; return what labflow says of it."""
+    sink = net["dst1"].popen([LABFLOW, "sink", "--port", "5001", "--ready-fd", "1"], text=True)
+    assert sink.stdout.readline() == "ready\n"
+    to = f"--connect {net['dst1'].IP()} --port 5001"
+    told = net["src1"].cmd(f"{LABFLOW} send {to} --bytes {size} --json -")
+    sink.terminate()
+    sink.wait()
+    return json.loads(told.strip().splitlines()[-1])
+
+
+def lost(net, dev: str) -> int:
+    said = net["r1"].cmd(f"tc -s qdisc show dev {dev}")
+    return int(re.search(r"dropped (\d+)", said)[1])
+
+
+def run(size: int, **options) -> dict:
+    """Run one transfer over a hop with OPTIONS; return when it ended and what the hop dropped."""
+    net = Mininet(topo=OneHop(**options), controller=None)
+    net.start()
+    try:
+        hop = next(link for link in net.links if isinstance(link, WirelessHop))
+        if isinstance(hop, TraceHop):
+            hop.begin()
+        flow = transfer(net, size)
+        seconds = flow["end_s"] - flow["start_s"]
+        return {"s": round(seconds, 3), "lost": lost(net, "r1-fwd"), "cls": type(hop).__name__}
+    finally:
+        net.stop()
+
+
+def pings_lost(seed: int) -> list[int]:
+    """Return which of 200 pings did not come back, where the way there loses a tenth."""
+    options = {"loss_pct": 10, "delay_ms": 5, "back": {"loss_pct": 0}, "seed": seed}
+    net = Mininet(topo=OneHop(**options), controller=None)
+    net.start()
+    try:
+        told = net["src1"].cmd(f"ping -c 200 -i 0.05 -W 1 {net['dst1'].IP()}")
+        back = {int(number) for number in re.findall(r"icmp_seq=(\d+) ttl", told)}
+        return sorted(set(range(1, 201)) - back)
+    finally:
+        net.stop()
+
+
+def refused(**options) -> str:
+    try:
+        WirelessHop(None, None, **options)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def main():
+    setLogLevel("warning")
+    lossy = {"rate_mbps": 2, "queue_pkts": 50, "delay_ms": 20, "loss_pct": 5}
+    found = {
+        "clean": run(500_000, rate_mbps=2, queue_pkts=50, delay_ms=20),
+        "lossy": run(500_000, **lossy, seed=1),
+        "pings": [pings_lost(seed) for seed in (1, 1, 2)],
+        "bursts": run(500_000, **lossy, burst_pkts=4, seed=1),
+        "trace": run(500_000, trace=sys.argv[1], queue_pkts=50, delay_ms=20),
+        "typo": refused(los_pct=1),
+        "range": refused(loss_pct=120),
+    }
+    print(json.dumps(found))
+
+
+main()

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""veno_lab: hops for anybody's Mininet, tried inside the lab, where time is virtual."""
+
+import json
+
+import pytest
+from conftest import TESTBED, run_command
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hops")
+    trace = folder / "rates.csv"  # 4 Mb/s and nothing, by turns of half a second: 2 on average
+    trace.write_text("0 4\n0.5 0\n1.0 4\n1.5 0\n2.0 0\n")
+    script = TESTBED / "tests" / "guest_hops.py"
+    done = run_command("--exec", f"/usr/bin/python3 {script} {trace}", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return next(json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+
+
+def test_a_hop_has_its_rate_and_loses_nothing_by_itself(found):
+    """500 kB at 2 Mb/s take 2 s, headers and slow start come on top."""
+    assert 2.0 < found["clean"]["s"] < 2.6 and found["clean"]["cls"] == "WirelessHop"
+
+
+def test_random_loss_is_the_seed_s(found):
+    """A tenth of 200 pings: the same ones again with the same seed, others with another. A transfer
+    takes longer where packets are lost, and loses others where they are lost in runs."""
+    one, again, other = found["pings"]
+    assert one == again != other and all(8 <= len(lost) <= 36 for lost in (one, other))
+    lossy, bursts = found["lossy"], found["bursts"]
+    assert 2 <= lossy["lost"] <= 35 and lossy["s"] > found["clean"]["s"] and lossy != bursts
+
+
+def test_a_trace_gives_the_rate_over_time(found):
+    """Half of the time nothing passes: as long as at 2 Mb/s, and not as at 4."""
+    assert found["trace"]["cls"] == "TraceHop" and 1.4 < found["trace"]["s"] < 3.5
+
+
+def test_what_is_wrong_is_said(found):
+    assert found["typo"] == "WirelessHop takes no los_pct: did you mean loss_pct?"
+    assert "loss_pct = 120" in found["range"]
+
+
+def test_mn_takes_it(tmp_path):
+    """As docs/mininet.md has it, with its options."""
+    mn = f"mn --custom {TESTBED}/veno_lab/hops.py --topo hop,rate_mbps=2,delay_ms=45,loss_pct=0"
+    done = run_command("--exec", f"{mn} --controller none --test pingall", cwd=tmp_path)
+    assert done.returncode == 0 and " 0% dropped" in done.stdout, done.stdout + done.stderr

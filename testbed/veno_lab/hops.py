@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Links for Mininet: `net.addLink(a, b, cls=WirelessHop, rate_mbps=2, delay_ms=45, loss_pct=1)`.
+
+What packets meet is set by netlink (lab.links, lab.lablink), as in the lab's own topologies: tc of
+Debian 12 cannot set netem's seed. The page is docs/mininet.md; `mn --custom` takes this file.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import time
+from dataclasses import fields
+from pathlib import Path
+
+import mininet.link
+
+from lab import lablink, links
+from lab.errors import nearest
+from lab.guest.worker import NetworkNamespaceOf
+from lab.seeds import derived_seed
+from lab.topologies import Chain
+
+PYTHON = "LAB_PYTHON"  # set by lab.execute
+TESTBED = Path(links.__file__).resolve().parent.parent  # mn gives this file no name
+TRACES = ("trace", "delay_trace", "loss_trace")
+LINK_KEYS = {field.name for field in fields(links.Link)} - {"queue_bdp", *TRACES}
+# what Mininet's own Link and interfaces take; it passes over in silence what it does not know
+MININET_KEYS = {
+    "port1", "port2", "intfName1", "intfName2", "addr1", "addr2", "intf", "cls1", "cls2", "params1",
+    "params2", "fast", "ip", "mac", "ifconfig", "up",
+}  # fmt: skip
+LIMITS = {"loss_pct": 100, "retry_pct": 100, "reorder_pct": 100}
+
+
+class WirelessHop(mininet.link.Link):
+    """A link whose packets meet, in both directions, what the keywords say, in the units of their
+    names: rate_mbps and queue_pkts (aqm, policer_burst_ms), delay_ms and jitter_ms, loss_pct in
+    runs of burst_pkts, retry_pct and retry_ms, aggregate_ms. BACK: a dict of what is different from
+    the second node to the first. SEED: of all that is random. What else there is goes to Mininet.
+    """
+
+    keys = LINK_KEYS
+
+    def __init__(self, node1, node2, *, seed: int = 1, back: dict | None = None, **options):
+        self._check({**options, **(back or {})})
+        of_hop = {key: options.pop(key) for key in self.keys & options.keys()}
+        super().__init__(node1, node2, **options)
+        self.seed = seed
+        self.there, self.back = of_hop, of_hop | (back or {})
+        self._set(self.intf1, self.there)
+        self._set(self.intf2, self.back)
+
+    @classmethod
+    def _check(cls, options: dict) -> None:
+        for key, value in options.items():
+            if key not in cls.keys | MININET_KEYS:
+                near = nearest(key, cls.keys | MININET_KEYS)
+                hint = f": did you mean {' or '.join(near)}?" if near else ""
+                raise TypeError(f"{cls.__name__} takes no {key}{hint}")
+            number = value if key in cls.keys and isinstance(value, (int, float)) else 0
+            if not 0 <= number <= LIMITS.get(key, float("inf")):
+                raise ValueError(f"{cls.__name__}: {key} = {value} cannot be")
+        if options.get("aqm") and options.get("aqm") not in links.AQMS:
+            raise ValueError(f"aqm is one of {', '.join(links.AQMS)}")
+        if options.get("aqm") and (options.get("loss_pct") or options.get("delay_ms")):
+            raise ValueError("a hop with an aqm queues only: let another lose and delay")
+
+    def _seed_of(self, intf) -> int:
+        """Return the seed of one direction: not the other's, and the same wherever it runs."""
+        return derived_seed(self.seed, intf.name)
+
+    def _set(self, intf, of_hop: dict) -> None:
+        with NetworkNamespaceOf(intf.node.pid):
+            links.set_link(intf.name, links.Link(**of_hop), self._seed_of(intf))
+
+
+class TraceHop(WirelessHop):
+    """A WirelessHop whose rate, and delay and loss, follow traces: TRACE, DELAY_TRACE, LOSS_TRACE
+    are files (Mahimahi or CSV) or models (testbed/traces --list). They begin when the link is made,
+    and again with begin()."""
+
+    keys = LINK_KEYS | set(TRACES)
+
+    @classmethod
+    def _check(cls, options: dict) -> None:
+        super()._check(options)
+        if not any(options.get(key) for key in TRACES):
+            raise ValueError(f"{cls.__name__} wants one of {', '.join(TRACES)}")
+
+    def _set(self, intf, of_hop: dict) -> None:
+        link = links.Link(**of_hop)
+        seed = self._seed_of(intf)
+        steps = _schedules({key: of_hop[key] for key in TRACES if of_hop.get(key)}, self.seed)
+        with NetworkNamespaceOf(intf.node.pid):
+            lablink.set_lablink(intf.name, link, seed, steps)
+            lablink.begin_lablink(intf.name, link, time.monotonic_ns())
+
+    def begin(self) -> None:
+        """Let all traces of this link begin now."""
+        now_ns = time.monotonic_ns()
+        for intf, of_hop in ((self.intf1, self.there), (self.intf2, self.back)):
+            with NetworkNamespaceOf(intf.node.pid):
+                lablink.begin_lablink(intf.name, links.Link(**of_hop), now_ns)
+
+
+def _schedules(traces: dict[str, str], seed: int) -> dict[str, bytes]:
+    """Return the steps of TRACES, kind -> bytes, as lablink takes them. The lab's own Python reads
+    them: it has numpy."""
+    python = os.environ.get(PYTHON)  # inside the lab, which tells where it is
+    start = [python, "-m"] if python else [str(TESTBED / "in-venv")]
+    command = [*start, "lab.schedule", json.dumps(traces), str(seed)]
+    environment = os.environ | {"PYTHONPATH": str(TESTBED)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise ValueError((done.stderr.strip().splitlines() or ["the trace cannot be read"])[-1])
+    return {kind: base64.b64decode(text) for kind, text in json.loads(done.stdout).items()}
+
+
+class OneHop(Chain):
+    """Senders, a router, one hop, a router, receivers: `mn --custom testbed/veno_lab/hops.py --topo
+    hop,rate_mbps=2,delay_ms=45,loss_pct=1`. The hop lies between routers, never on an end host."""
+
+    def build(self, pairs: int = 1, **options):
+        self.hop = options
+        super().build(pairs, hops=1)
+
+    def _wire(self, a, b, name_a, name_b, ip_a, ip_b):
+        if not (name_a.endswith("-fwd") and name_b.endswith("-rev")):
+            super()._wire(a, b, name_a, name_b, ip_a, ip_b)
+            return
+        cls = TraceHop if self.hop.keys() & set(TRACES) else WirelessHop
+        self.addLink(
+            a, b, cls=cls, intfName1=name_a, intfName2=name_b, params1={"ip": ip_a},
+            params2={"ip": ip_b}, **self.hop,
+        )  # fmt: skip
+
+
+topos = {"hop": OneHop}
