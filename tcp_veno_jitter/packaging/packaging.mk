@@ -46,12 +46,13 @@ deb: ROOT := $(abspath $(DEBDIR))/deb
 deb: DOC := $(ROOT)/usr/share/doc/$(PACKAGE)-dkms
 deb:
 	rm -rf $(ROOT)
-	mkdir -p $(ROOT)/DEBIAN $(DOC)/examples $(ROOT)/usr/share/man/man7
+	mkdir -p $(ROOT)/DEBIAN $(DOC)/examples $(ROOT)/usr/share/man/man7 $(ROOT)/usr/share/man/man8
 	$(call copy_sources,$(ROOT)/usr/src)
 	cp $(PACKAGING)/examples/* $(DOC)/examples
 	cp $(PACKAGING)/copyright $(DOC)
 	install -D -m 755 $(HERE)/tools/wccp-survey $(ROOT)/usr/sbin/wccp-survey
 	gzip -9n <$(HERE)/man/tcp_veno_jitter.7 >$(ROOT)/usr/share/man/man7/tcp_veno_jitter.7.gz
+	gzip -9n <$(HERE)/man/wccp-survey.8 >$(ROOT)/usr/share/man/man8/wccp-survey.8.gz
 	$(call write_changelog,$(PACKAGE),$(DOC))
 	for file in control postinst prerm; do \
 		sed 's|@PACKAGE@|$(PACKAGE)|; s|@VERSION@|$(VERSION)|; s|@MAINTAINER@|$(MAINTAINER)|' \

@@ -123,7 +123,7 @@ def _right_about_four():
 def tell_equals_apart(seed: int, change_s: float | None = None, rounds: int = 12) -> str:
     """Return what is said of two names of one algorithm; the rate falls to a fifth after
     CHANGE_S."""
-    with Network(rate_mbps=5, delay_ms=50, queue_pkts=100) as network, sender("reno", 200_000):
+    with Network(rate_mbps=5, delay_ms=50, queue_pkts=100) as network, sender("reno", 400_000):
         network.shape(*LOSSY)
         timer = threading.Timer(change_s or 0, _slow_down, [network])
         if change_s:

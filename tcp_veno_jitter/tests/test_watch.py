@@ -2,8 +2,12 @@
 """cc-watch shows what the kernel tells, survives what it could tell, and says what is wrong. What
 it says of our modules is held against them in the lab (guest_watch.py)."""
 
+import contextlib
+import curses
 import json
+import os
 import platform
+import pty
 import random
 import socket
 import struct
@@ -23,7 +27,7 @@ WATCH = TOOLS / "cc-watch"
 from cctools import sockdiag  # noqa: E402 (guest_watch has told where it is)
 from cctools.connections import OURS, TOLD, Connection, Watcher  # noqa: E402
 from cctools.tracing import Verdicts  # noqa: E402
-from cctools.watch import NAMES, Selection, heading, line, summary  # noqa: E402
+from cctools.watch import NAMES, Screen, Selection, heading, line, summary  # noqa: E402
 
 
 @pytest.fixture
@@ -215,6 +219,81 @@ def test_one_look(pair):
     rows = json.loads(run_watch("--json", f":{port}").stdout)
     assert {f"127.0.0.1:{port}"} & {row["local"] for row in rows} and len(rows) == 2
     assert all("srtt_ms" in row and "losses_random" in row for row in rows)
+
+
+class Paper:
+    """A window of curses as far as Screen uses one, of 10 lines by 60."""
+
+    def __init__(self):
+        self.lines: dict[int, str] = {}
+
+    def getmaxyx(self):
+        return 10, 60
+
+    def erase(self):
+        self.lines = {}
+
+    def addnstr(self, row, _column, text, most, _style):
+        self.lines[row] = text[:most].rstrip()
+
+    def refresh(self):
+        pass
+
+
+class Steady:
+    """A source that has always the same 20 connections."""
+
+    def look(self):
+        return read(*(told("cubic", number, port=5000 + number) for number in range(19)), told())
+
+
+def test_keys_do_what_they_say():
+    """What is drawn follows: order, filter, only ours, moving down, pause, and q."""
+    paper = Paper()
+    screen = Screen(paper, Steady(), Selection("local"), 1.0)
+    screen.refresh()
+    assert "by local, falling" in paper.lines[9] and ":5018" in paper.lines[2]
+    for key, row, text in (
+        ("r", 2, ":5000"), ("s", 9, "by remote, rising"), ("S", 9, "by local"), ("r", 2, ":5018"),
+    ):  # fmt: skip
+        assert screen.press(ord(key))
+        screen.refresh()
+        assert text in paper.lines[row], (key, paper.lines)
+    screen.press(curses.KEY_DOWN)
+    screen.refresh()
+    assert ":5017" in paper.lines[2]
+    for key in "/:5007x\x7f\n":
+        screen.press(ord(key))
+    screen.refresh()
+    assert "1 of 20 connections" in paper.lines[0] and "filter: :5007" in paper.lines[9]
+    for key in "/q\x1b":  # a filter given up is no key
+        assert screen.press(ord(key))
+    screen.press(ord("/"))
+    for key in "\x7f" * 5 + "\n":
+        screen.press(ord(key))
+    screen.press(ord("o"))
+    screen.press(ord("p"))
+    screen.refresh()
+    assert "1 of 20" in paper.lines[0] and "veno_jitter" in paper.lines[2]
+    assert "PAUSED" in paper.lines[9] and not screen.press(ord("q"))
+
+
+def test_on_a_terminal_it_goes_on_until_q():
+    pid, terminal = pty.fork()
+    if not pid:
+        os.environ["TERM"] = "xterm"
+        os.execv(WATCH, [str(WATCH)])
+    drawn = b""
+    with contextlib.suppress(OSError):  # it has ended
+        while b"q end" not in drawn:
+            drawn += os.read(terminal, 1 << 16)
+    os.write(terminal, b"q")
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 1 << 16):
+            pass
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert status == 0 and b"q end" in drawn, drawn
 
 
 @pytest.mark.parametrize(

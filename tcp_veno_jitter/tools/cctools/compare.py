@@ -36,6 +36,7 @@ from cctools.verdict import (
     Judge,
     Verdict,
     advice,
+    bounds,
     enough,
     figure,
     harm_sentence,
@@ -319,6 +320,18 @@ def report(record: Record) -> str:
     return "\n".join(lines)
 
 
+def so_far(record: Record) -> str:
+    """Return a line on how much each carries against the baseline, as far as it is known."""
+    found = []
+    for one in record.verdicts():
+        way = f" {one.direction}" if len(record.plan.directions) > 1 else ""
+        if one.speed.low > 0 or math.isfinite(one.speed.high):
+            found.append(f"{one.algorithm}{way} {figure(one.speed.ratio)} {bounds(one.speed)}")
+        else:
+            found.append(f"{one.algorithm}{way} {figure(one.speed.ratio)} [?]")
+    return f"     so far {', '.join(found)} times {record.by.baseline}"
+
+
 def compare(options: argparse.Namespace) -> int:
     if not 1 <= options.rounds <= 10000:
         raise Complaint(f"--rounds {options.rounds}: between 1 and 10000")
@@ -350,9 +363,10 @@ def run_and_report(record: Record, traffic: Traffic, out: str, quiet: bool) -> i
     plan = record.plan
     tell = (lambda _text: None) if quiet else (lambda text: print(text, flush=True))
     round_s = len(plan.algorithms) * len(plan.directions) * (plan.seconds + plan.gap_s)
+    each = "" if isinstance(traffic, Command) else f" of {minutes(round_s)}"
     tell(
-        f"{record.traffic}: {', '.join(plan.algorithms)}; a round takes {minutes(round_s)},"
-        f" {plan.rounds} rounds at most; order by seed {plan.seed}; Ctrl-C keeps what there is"
+        f"{record.traffic}: {', '.join(plan.algorithms)}; at most {plan.rounds} rounds{each};"
+        f" order by seed {plan.seed}; Ctrl-C keeps what there is"
     )
     status = 0
     last = len(plan.algorithms) * len(plan.directions) - 1
@@ -361,7 +375,7 @@ def run_and_report(record: Record, traffic: Traffic, out: str, quiet: bool) -> i
             tell(run_line(run, plan))
             keep(record, out)
             if run.slot == last:
-                tell("".join(f"     so far: {one.words}\n" for one in record.verdicts()).rstrip())
+                tell(so_far(record))
     except Failed as failure:
         say(PROGRAM, str(failure))
         status = 2 if isinstance(failure, Refused) and not record.runs else 1

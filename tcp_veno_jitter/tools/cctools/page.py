@@ -134,9 +134,10 @@ def _time_figure(runs: list[Run], plan: Plan, direction: str) -> str:
         x = LEFT + 8 + at_s / end_s * (WIDTH - LEFT - 16)
         colour = _colour(plan, algorithm)
         parts.append(_dot(x, y(value), colour, f"{algorithm}: {figure(value)} {unit}"))
+    step = (WIDTH - LEFT) / max(len(plan.algorithms), 6)
     for place, algorithm in enumerate(plan.algorithms):
         colour = _colour(plan, algorithm)
-        parts.append(_text(LEFT + 120 * place, HEIGHT - 10, f"● {algorithm}", "start", colour))
+        parts.append(_text(LEFT + step * place, HEIGHT - 10, f"● {algorithm}", "start", colour))
     caption = f"{unit}, each transfer in its place in time, from 0 to {end_s / 60:.0f} min."
     return _figure("transfers over time", parts, caption)
 
