@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from lab import build, claims, exits, options, plots, report, scatter, timelines
+from lab import build, claims, exits, options, plots, report, resultsindex, scatter, timelines
+from lab.errors import BadInput
 from lab.runs import read_meta, read_results
 from lab.scenario import JITTER_RATIOS, MEDIUM_FIGURES, Scenario, parse
 from lab.verdicts import HEAD, Score, scores
@@ -119,30 +120,45 @@ def _without_out(arguments: list[str]) -> list[str]:
 
 @app.command(no_args_is_help=True, context_settings=options.HELP)
 def main(
-    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.")],
+    run: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Folder of a finished run.")
+    ] = None,
     docs: Annotated[
         Path | None,
         typer.Argument(metavar="DOCS", help="Where the page goes; docs/results."),
     ] = None,
+    index: Annotated[
+        bool, typer.Option("--index", help="Write the index of docs/results alone.")
+    ] = False,
 ) -> None:
-    """Write DOCS/SCENARIO.md and its figures, DOCS/SCENARIO*.svg, from the run in DIR.
+    """Write DOCS/SCENARIO.md and its figures, DOCS/SCENARIO*.svg, from the run in DIR, and the
+    index of all pages, DOCS/README.md.
 
     \b
     Examples:
       testbed/veno-lab publish results/veno-wan
       testbed/veno-lab publish results/veno-wan /tmp/pages
+      testbed/veno-lab publish --index
 
     Exit status: 0 done, 2 bad input.
     """
     docs = docs or build.PROJECT / "docs" / "results"
+    if not index:
+        if not run:
+            raise BadInput("name the folder of a run, or --index")
+        print(_publish(run, docs))
+    print(resultsindex.write(docs))
+
+
+def _publish(run: Path, docs: Path) -> Path:
+    """Write the page of RUN into DOCS; return where it is."""
     meta = read_meta(run)
     docs.mkdir(parents=True, exist_ok=True)
     if meta["scenario"] == SCORECARD:
         command = shlex.join(_without_out(shlex.split(meta["command"])))
         text = (run / f"{SCORECARD}.md").read_text().replace(meta["command"], command)
         (docs / f"{SCORECARD}.md").write_text(text)
-        print(docs / f"{SCORECARD}.md")
-        return
+        return docs / f"{SCORECARD}.md"
     scenario = parse(meta["scenario"], meta["source"])
     results = read_results(run)
     figures = {}
@@ -161,7 +177,7 @@ def main(
         shutil.copy(path, docs / f"{scenario.id}-{path.name}")
     (docs / f"{scenario.id}.md").write_text(page(scenario, results, meta, figures))
     shutil.copy(run / "plots" / "goodput_mbps.svg", docs / f"{scenario.id}.svg")
-    print(docs / f"{scenario.id}.md")
+    return docs / f"{scenario.id}.md"
 
 
 if __name__ == "__main__":

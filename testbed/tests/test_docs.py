@@ -62,6 +62,17 @@ def test_links_lead_somewhere(page):
     assert not missing
 
 
+def test_every_result_is_in_their_index_and_every_figure_on_a_page():
+    """testbed/veno-lab publish --index writes it."""
+    folder = PROJECT / "docs" / "results"
+    index = (folder / "README.md").read_text()
+    pages = {path.name: path.read_text() for path in folder.glob("*.md")}
+    assert [name for name in pages if name != "README.md" and f"](./{name})" not in index] == []
+    everywhere = "".join(path.read_text() for path in (PROJECT / "docs").rglob("*.md"))
+    figures = [path.name for path in folder.glob("*.svg")]
+    assert [name for name in figures if f"/{name})" not in everywhere] == []
+
+
 def test_the_example_of_the_scenario_page_is_good():
     text = (PROJECT / "docs" / "scenarios.md").read_text()
     example = tomllib.loads(re.search(r"```toml\n(.*?)```", text, re.S)[1])
