@@ -38,6 +38,8 @@ COMMANDS = {
     "scorecard": Command(
         "lab.scorecard.cli", "Answer RFC 9743 for an algorithm.", "scorecard --module ./my_cc.c"
     ),
+    "papers": Command("lab.papers", "Run the papers' experiments; one table of their claims.",
+                      "papers --quick"),
     "diff": Command("lab.diff", "Is B worse than A? Runs, commits, kernels, modules.",
                     "diff results/before results/after"),
     "agree": Command("lab.agree", "Do two backends measure the same?", "agree DIR DIR"),

@@ -146,12 +146,12 @@ def main(
     if not index:
         if not run:
             raise BadInput("name the folder of a run, or --index")
-        print(_publish(run, docs))
+        print(write(run, docs))
     print(resultsindex.write(docs))
 
 
-def _publish(run: Path, docs: Path) -> Path:
-    """Write the page of RUN into DOCS; return where it is."""
+def write(run: Path, docs: Path) -> Path:
+    """Write the page of the run in RUN, and its figures, into DOCS; return where it is."""
     meta = read_meta(run)
     docs.mkdir(parents=True, exist_ok=True)
     if meta["scenario"] == SCORECARD:

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""veno-lab papers: which experiments there are, and the table of what came of their claims."""
+
+import json
+import subprocess
+
+import pytest
+from conftest import TESTBED
+
+from lab import papers, scenario
+from lab.errors import BadInput
+
+# every figure and table of the five papers that is an experiment, SCTP's and its form over TCP
+WANTED = """
+veno-single veno-accuracy veno-coexist veno-mix5 veno-wan
+jsctp-jr jsctp-k jsctp-primary jsctp-both jsctp-multihop jsctp-delay jsctp-fairness jsctp-friendly
+jtcp-jr jtcp-k jtcp-multihop jtcp-delay jtcp-fairness jtcp-friendly
+sctp-chain sctp-smallwin tfrc-single tfrc-path tfrc-fair wccp-1 wccp-2 wccp-3 wccp-mobile
+"""
+
+
+def test_every_experiment_of_the_papers_is_there_once():
+    assert sorted(papers.experiments()) == sorted(WANTED.split())
+
+
+def test_the_table_has_each_claim_with_the_papers_figure_and_ours(tmp_path):
+    """Made of results: Veno at 1 % loss carries 1.9 times what Reno does, where 1.8 was claimed."""
+    one = scenario.load("veno-single")
+    claim = next(claim for claim in one.claims if claim.algorithm == "veno03" and claim.against)
+    lines = [
+        {
+            "algorithm": name,
+            "axes": {"loss_pct": claim.where["loss_pct"]},
+            "seed": seed,
+            claim.metric: value * (1 + seed / 1000),
+        }
+        for name, value in ((claim.algorithm, 9.0), (claim.against, 1.0))
+        for seed in range(1, 11)
+    ]
+    (tmp_path / "meta.json").write_text("{}")
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "results.jsonl").write_text(text)
+    found = papers.rows([(one, tmp_path)])
+    assert len(found) == len(one.claims)
+    row = next(row for row in found if row.cells[1] == claim.text)
+    assert row.paper.startswith("TCP Veno") and row.cells[2] == claim.paper
+    assert row.cells[3].startswith("9.00 [")
+    page = papers.page(found)
+    assert page.count("\n| veno-single |") == len(found) and "## TCP Veno (Fu, Liew, 2003)" in page
+    assert f"{len(found)} claims: " in page and "not measured" in page
+
+
+def test_quick_leaves_out_what_is_slow_and_says_so(capsys):
+    chosen = [scenario.load(name) for name in ("jtcp-k", "wccp-1")]
+    assert [one.id for one in papers._cheap(chosen)] == ["jtcp-k"]
+    assert "left out, as they cost more: wccp-1" in capsys.readouterr().err
+    with pytest.raises(BadInput, match="nothing of this is cheap"):
+        papers._cheap(chosen[1:])
+
+
+def test_the_command_runs_an_experiment_and_goes_on_with_what_is_there(tmp_path):
+    """The second time nothing runs again, and the table is the same."""
+    command = [TESTBED / "veno-lab", "papers", "--quick", "--only", "jtcp-jr", "--out", tmp_path]
+    tables = []
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        tables.append((tmp_path / "claims.md").read_text())
+    assert tables[0] == tables[1] and "| jtcp-jr |" in tables[0]
+    assert "not measured" not in tables[0] and "points," not in done.stderr
+    refused = subprocess.run([*command, "--publish"], capture_output=True, text=True)
+    assert refused.returncode == 2 and "--quick is no result" in refused.stderr
