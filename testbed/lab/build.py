@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -207,6 +208,12 @@ class Build:
         with locked(BUILD / "stage.lock"):
             if (self.stage / "complete").exists():
                 return
+            print(
+                f"building modules and tools for Linux {self.kernel.release}, once for these"
+                " sources (a minute or two)",
+                file=sys.stderr,
+                flush=True,
+            )
             shutil.rmtree(self.stage, ignore_errors=True)
             self.stage.mkdir(parents=True)
             self._stage_modules()

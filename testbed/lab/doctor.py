@@ -8,7 +8,9 @@ which nothing is set up yet.
 import argparse
 import os
 import platform
+import pwd
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +23,7 @@ GUEST_MB, VM_MB, BUILD_MB = 384, 768, 2000  # of memory, of memory, of disk
 COMMAND_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 CAP_SYS_MODULE = 16
 NETEM = "sch_netem"
+OTHER_KERNEL = "a distribution's kernel; in a container the host must load modules"
 DESCRIPTION = (
     "Say what this machine can do, and the one command for what is missing. Nothing is changed."
     " Exit status: 0 experiments in virtual time can start, 1 something is missing."
@@ -138,6 +141,16 @@ def packages() -> Finding:
     return Finding("packages", not missing, told, "testbed/setup packages" if missing else "")
 
 
+def cache() -> Finding:
+    """May this user keep what testbed/setup makes where that goes?"""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(os.environ.get("LAB_CACHE") or Path(base) / "veno-jitter")
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    good = there.is_dir() and os.access(there, os.W_OK)
+    cure = "" if good else "export LAB_CACHE=FOLDER   (one that you can write)"
+    return Finding("cache", good, f"{folder}{'' if good else ': not writable'}", cure)
+
+
 def built(what: str, folder: str, step: str, needs_mb: int = 0) -> Finding:
     """Is what testbed/setup STEP makes in FOLDER there?"""
     if folder and (Path(folder) / "complete").exists():
@@ -158,6 +171,7 @@ def virtual_lab() -> Use:
             memory(GUEST_MB),
             guests_room(),
             packages(),
+            cache(),
             built("Python environment", paths.get("venv", ""), "python"),
             built("lab kernel", paths.get("kernel", ""), "kernel", BUILD_MB),
         ],
@@ -204,11 +218,15 @@ def kvm() -> Use:
     elif not os.access(device, os.R_OK | os.W_OK):
         told, cure = (
             "/dev/kvm may not be used",
-            f"sudo usermod -aG kvm {os.environ.get('USER', '$USER')}",
+            f"sudo usermod -aG kvm {pwd.getpwuid(os.getuid()).pw_name}",
         )
     else:
         told, cure = "/dev/kvm may be used", ""
     return Use("Fast paths there (VM_CLOCK=real)", [Finding("KVM", not cure, told, cure)])
+
+
+def loads_modules() -> bool:
+    return Path("/proc/modules").exists()
 
 
 def may_load_modules() -> bool:
@@ -242,9 +260,8 @@ def namespaces() -> Finding:
 
 
 def module_rights() -> Finding:
-    if not Path("/proc/modules").exists():
-        cure = "a distribution's kernel; in a container the host must load them"
-        return Finding("modules", False, "the running kernel loads no modules", cure)
+    if not loads_modules():
+        return Finding("modules", False, "the running kernel loads no modules", OTHER_KERNEL)
     good = may_load_modules()
     told = "may be loaded" if good else "may not be loaded by this user"
     return Finding("modules", good, told, "" if good else "sudo; in a container the host must")
@@ -254,9 +271,8 @@ def headers() -> Finding:
     release = platform.release()
     good = Path("/lib/modules", release, "build").exists()
     told = f"of {release}: {'there' if good else 'missing'}"
-    return Finding(
-        "headers", good, told, "" if good else f"apt-get install linux-headers-{release}"
-    )
+    cure = f"apt-get install linux-headers-{release}" if loads_modules() else OTHER_KERNEL
+    return Finding("headers", good, told, "" if good else cure)
 
 
 def signatures() -> Finding:
@@ -274,18 +290,18 @@ def signatures() -> Finding:
     )
 
 
+def netem() -> Finding:
+    good = module(NETEM)
+    cure = f"apt-get install linux-modules-extra-{platform.release()}   (Ubuntu), or another kernel"
+    told = f"{NETEM} {'there' if good else 'missing'}"
+    return Finding("netem", good, told, "" if good else cure if loads_modules() else OTHER_KERNEL)
+
+
 def host() -> Use:
-    netem = module(NETEM)
     return Use(
         "Experiments on this machine's own kernel (--backend host)",
-        [
-            namespaces(),
-            module_rights(),
-            Finding("netem", netem, f"{NETEM} {'there' if netem else 'missing'}",
-                    "" if netem else f"apt-get install linux-modules-extra-{platform.release()}"
-                    "   (Ubuntu), or another kernel"),
-        ],
-    )  # fmt: skip
+        [namespaces(), module_rights(), netem()],
+    )
 
 
 def modules() -> Use:
@@ -342,6 +358,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.parse_args()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `doctor | head` is no error
     return look()
 
 

@@ -29,6 +29,13 @@ def test_a_machine_with_nothing_built_is_told_what_to_run(tmp_path):
     assert left in ([], ["cache"])
 
 
+def test_a_cache_that_cannot_be_written_is_the_first_thing_to_mend(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run_doctor(LAB_CACHE=str(tmp_path / "file" / "cache"))
+    assert done.returncode == 1 and "file/cache: not writable" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Not ready: export LAB_CACHE=")
+
+
 def test_missing_packages_are_named(tmp_path):
     stubs = tmp_path / "bin"
     stubs.mkdir()
