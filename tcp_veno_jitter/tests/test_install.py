@@ -209,6 +209,7 @@ def test_package_says_what_it_is(package):
         assert "@" not in script.read_text() and version in script.read_text()
     assert os.access(package / "usr" / "sbin" / "wccp-survey", os.X_OK)
     manual = package / "usr" / "share" / "man" / "man7" / "tcp_veno_jitter.7.gz"
+    assert (manual.parents[1] / "man8" / "wccp-survey.8.gz").exists()
     assert manual.exists() and list((package / "usr/share/doc/veno-jitter-dkms/examples").iterdir())
 
 
@@ -272,6 +273,64 @@ def test_package_of_the_tools(tmp_path):
     control = (tmp_path / "unpacked" / "DEBIAN" / "control").read_text()
     assert "Package: cc-tools\nVersion: " in control and "@" not in control.split("Maintainer")[0]
     assert_tools_run(tmp_path / "unpacked" / "usr")
+
+
+# --- a repository, and the life of a package -----------------------------------
+
+# An image of this machine that is thrown away: its own files below, what changes in memory. What
+# is left of cc-tools at the end is listed.
+IN_AN_IMAGE = """
+set -e
+mount -t tmpfs none {here}
+mkdir {here}/upper {here}/work {here}/image
+mount -t overlay none -o lowerdir=/,upperdir={here}/upper,workdir={here}/work {here}/image
+mkdir {here}/image/apt && cp {repository}/* {here}/image/apt
+mount --bind /dev {here}/image/dev
+mount -t proc none {here}/image/proc
+chroot {here}/image /bin/bash -ec '{script}'
+find {here}/upper -name "*cc-*" -not -path "*/apt/*" -not -path "*/var/log/*"
+"""
+LIFE = """
+apt="apt-get -qq -o Dir::Etc::sourcelist=/apt/list -o Dir::Etc::sourceparts=/none"
+rm -f /var/lib/man-db/auto-update
+$apt update
+$apt install cc-tools=0.0
+echo old $(dpkg-query -W cc-tools)
+$apt install cc-tools
+echo new $(dpkg-query -W cc-tools)
+cc-compare --help >/dev/null && cc-watch --help >/dev/null && echo both run
+$apt purge cc-tools
+echo now left:
+"""
+
+
+@needs_dpkg
+@needs_root
+def test_apt_installs_upgrades_and_purges_the_tools(tmp_path):
+    """From a folder as `make apt-repo` makes it, with an older version beside; nothing is left."""
+    version = dkms_conf("PACKAGE_VERSION")[0]
+    for each in ("0.0", version):
+        make(f"DEBDIR={tmp_path / each}", f"VERSION={each}", "tools-deb")
+    repository, here = tmp_path / "apt", tmp_path / "here"
+    here.mkdir()
+    made = run(PACKAGING / "apt-repo", repository, *sorted(tmp_path.glob("*/*.deb")))
+    if "apt install dpkg-dev" in made.stdout:
+        pytest.skip(made.stdout)
+    assert made.stdout == f"deb [trusted=yes] file:{repository} ./\n"
+    (repository / "list").write_text("deb [trusted=yes] file:/apt ./\n")
+    image = IN_AN_IMAGE.format(here=here, repository=repository, script=LIFE)
+    done = run("unshare", "-m", "bash", "-c", image)
+    if done.returncode and re.search("mount:|unshare:", done.stdout):
+        pytest.skip(done.stdout)
+    assert done.returncode == 0, done.stdout
+    steps = re.findall(r"^(old .*|new .*|both run)$", done.stdout, re.MULTILINE)
+    assert steps == ["old cc-tools 0.0", f"new cc-tools {version}", "both run"], done.stdout
+    assert done.stdout.endswith("now left:\n"), done.stdout
+
+
+def test_a_repository_needs_packages():
+    refused_by = run(PACKAGING / "apt-repo")
+    assert refused_by.returncode == 2 and refused_by.stdout.startswith("apt-repo: ")
 
 
 # --- what cannot work is explained -------------------------------------------
