@@ -21,7 +21,8 @@ PAGES = sorted(
 
 
 # what a newcomer reads first: short lines, and commands that are there
-FIRST = ("README.md", "docs/tutorial.md", "docs/faq.md", "docs/bisect.md", "docs/mininet.md")
+NAMES = ("tutorial", "faq", "bisect", "mininet", "lab", "contributing")
+FIRST = ("README.md", *(f"docs/{name}.md" for name in NAMES))
 LINE_MAX = 120
 
 
