@@ -204,6 +204,13 @@ def test_harm_is_told_beside_the_gain():
     assert "a price that others pay" in verdict.advice([one], BY)[0]
 
 
+def test_two_pings_more_are_no_harm():
+    """A point more of a hundred pings is chance; of ten thousand it is not."""
+    assert not verdict._lost_more(3, 100, 1, 100)
+    assert verdict._lost_more(300, 10_000, 100, 10_000)
+    assert not verdict._lost_more(150, 10_000, 100, 10_000)
+
+
 def test_a_transfer_that_fails_is_no_figure():
     """The round counts for no comparison it is missing from; three in a row end the run."""
 

@@ -32,7 +32,6 @@ from cctools.transfers import (
     Traffic,
 )
 from cctools.verdict import (
-    CANNOT_TELL,
     Judge,
     Verdict,
     advice,
@@ -309,8 +308,8 @@ def report(record: Record) -> str:
     for one in verdicts:
         way = f"[{one.direction}] " if len(record.plan.directions) > 1 else ""
         lines.append(f"{way}{one.words}")
-        if one.harm or one.kind != CANNOT_TELL:
-            lines.append(f"    {harm_sentence(one)}")
+        if harm := harm_sentence(one):
+            lines.append(f"    {harm}")
     lines += ["", *advice(verdicts, record.by)]
     if REVERSE in record.plan.directions:
         lines.append(

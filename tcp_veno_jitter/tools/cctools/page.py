@@ -158,8 +158,8 @@ def _table(runs: list[Run], plan: Plan, direction: str) -> str:
         for _, column in columns:
             found = rounds.values(runs, direction, algorithm, column)
             cells.append(f"<td>{figure(median(found)) if found else '-'}</td>")
-        lost = rounds.lost_ping_percent(runs, direction, algorithm)
-        cells.append(f"<td>{'-' if lost is None else figure(lost)}</td>")
+        lost, sent = rounds.pings(runs, direction, algorithm)
+        cells.append(f"<td>{figure(100 * lost / sent) if sent else '-'}</td>")
         here = [run for run in runs if (run.direction, run.algorithm) == (direction, algorithm)]
         failed = sum(bool(run.failure) for run in here)
         cells.append(f"<td>{len(here)}{f' ({failed} failed)' if failed else ''}</td>")
@@ -180,13 +180,12 @@ def _direction(
     yield _ratio_figure(runs, plan, by, verdicts)
     yield _time_figure(runs, plan, direction)
     yield _table(runs, plan, direction)
-    yield '<p class="soft">Medians of all transfers. '
-    yield "; ".join(
+    intervals = "; ".join(
         f"{escape(one['algorithm'])}: {one['speed'].n} rounds, speed {bounds(one['speed'])},"
         f" RTT {bounds(one['rtt'])} times {escape(by.baseline)}'s"
         for one in verdicts
     )
-    yield ".</p>"
+    yield f'<p class="soft">Medians of all transfers. {intervals}.</p>'
 
 
 def page(document: dict[str, Any], runs: list[Run], plan: Plan, by: Judge) -> str:

@@ -155,15 +155,14 @@ def log_ratios(
     ]
 
 
-def lost_ping_percent(runs: list[Run], direction: str, algorithm: str) -> float | None:
-    """Return the share of all pings beside ALGORITHM that got no answer."""
-    pings = [
+def pings(runs: list[Run], direction: str, algorithm: str) -> tuple[int, int]:
+    """Return how many pings beside ALGORITHM got no answer, and how many there were."""
+    found = [
         run.ping
         for run in runs
         if run.ping and (run.direction, run.algorithm) == (direction, algorithm)
     ]
-    sent = sum(ping.sent for ping in pings)
-    return 100 * sum(ping.lost for ping in pings) / sent if sent else None
+    return sum(ping.lost for ping in found), sum(ping.sent for ping in found)
 
 
 def spread(figures: list[float]) -> float | None:

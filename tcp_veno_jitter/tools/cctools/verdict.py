@@ -14,7 +14,8 @@ MORE, LESS, SAME, CANNOT_TELL = "more", "less", "same", "cannot tell"
 NARROW = math.log(1.25)  # high over low of an interval that is narrow enough, or:
 NARROW_OF_EFFECT = 0.5  # of the logarithm of the ratio itself
 HARM_RTT = 1.25  # times the baseline's
-HARM_LOSS_POINTS = 1.0  # more pings lost, in percent of all, than beside the baseline
+HARM_LOSS_POINTS = 1.0  # more pings lost, in percent of all, than beside the baseline,
+HARM_LOSS_ERRORS = 3.0  # and more than so many standard errors
 HARM_RETRANSMITTED = 2.0  # times the baseline's share, and
 HARM_RETRANSMITTED_POINTS = 1.0  # percent more of its packets
 
@@ -158,12 +159,12 @@ def _harm(runs: list[Run], direction: str, algorithm: str, by: Judge, rtt: Inter
     """Give what others may suffer from, as far as it can be seen from here."""
     if rtt.above and rtt.ratio > HARM_RTT:
         yield f"its queue delays others: RTT {figure(rtt.ratio)} times {by.baseline}'s"
-    lost = rounds.lost_ping_percent(runs, direction, algorithm)
-    lost_beside = rounds.lost_ping_percent(runs, direction, by.baseline)
-    if lost is not None and lost_beside is not None and lost > lost_beside + HARM_LOSS_POINTS:
+    lost, sent = rounds.pings(runs, direction, algorithm)
+    lost_base, sent_base = rounds.pings(runs, direction, by.baseline)
+    if sent and sent_base and _lost_more(lost, sent, lost_base, sent_base):
         yield (
-            f"{lost:.1f} % of the pings beside it were lost,"
-            f" {lost_beside:.1f} % beside {by.baseline}"
+            f"{100 * lost / sent:.1f} % of the pings beside it were lost,"
+            f" {100 * lost_base / sent_base:.1f} % beside {by.baseline}"
         )
     again = rounds.middle(runs, direction, algorithm, rounds.retransmitted_percent)
     again_base = rounds.middle(runs, direction, by.baseline, rounds.retransmitted_percent)
@@ -179,9 +180,21 @@ def _harm(runs: list[Run], direction: str, algorithm: str, by: Judge, rtt: Inter
         )
 
 
+def _lost_more(lost: int, sent: int, lost_base: int, sent_base: int) -> bool:
+    """Were pings lost more often than beside the baseline, by more than a point and more than their
+    number alone could make it?"""
+    more = lost / sent - lost_base / sent_base
+    share = (lost + lost_base) / (sent + sent_base)
+    error = math.sqrt(share * (1 - share) * (1 / sent + 1 / sent_base))
+    return more > HARM_LOSS_POINTS / 100 and more > HARM_LOSS_ERRORS * error
+
+
 def harm_sentence(verdict: Verdict) -> str:
+    """Return what is to be said of harm; nothing where nothing is known."""
     if verdict.harm:
         return "But: " + "; ".join(verdict.harm) + "."
+    if verdict.kind == CANNOT_TELL:
+        return ""
     return "Nothing else was harmed that could be seen from here."
 
 
