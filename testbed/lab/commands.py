@@ -45,6 +45,8 @@ COMMANDS = {
     "agree": Command("lab.agree", "Do two backends measure the same?", "agree DIR DIR"),
     "verdicts": Command("lab.verdicts", "How often was a loss taken for what it was?",
                         "verdicts DIR --csv all.csv"),
+    "rates": Command("lab.rates", "Draw flows' rates over time, and their losses.",
+                     "rates DIR FIGURE.svg"),
     "publish": Command("lab.publish", "Make a run a page of docs/results.", "publish DIR"),
     "bench": Command("lab.bench", "How fast is the lab on this machine?", "bench"),
     "traces": Command("lab.tracestats", "What traces of links are like.", "traces starlink"),

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Draw the rate of flows over time beside the losses that they had, one seed of each algorithm.
+"""The command `veno-lab rates`: the rate of flows over time beside the losses that they had."""
 
-python -m lab.rates RUN_FOLDER FIGURE.svg
-"""
-
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,17 +9,20 @@ import polars as pl
 import typer
 from matplotlib import pyplot as plt
 
-from lab import plots, timelines
+from lab import exits, options, plots, timelines
 from lab.errors import BadInput
+from lab.runs import read_results
 
 Point = tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]  # a result; its flows', its hops' samples
+
+
+app = options.new_app()
 
 
 def points_of(run: Path) -> list[Point]:
     """Return the first point of each algorithm in RUN that has samples."""
     found: dict[str, Point] = {}
-    for line in (run / "results.jsonl").read_text().splitlines():
-        result = json.loads(line)
+    for result in read_results(run):
         flows, hops = (
             timelines.read_samples(run / "samples" / f"{result['point']}.{kind}.csv")
             for kind in ("flows", "hops")
@@ -63,11 +62,20 @@ def figure(points: list[Point]) -> str:
         return plots.to_svg(drawn)
 
 
+@app.command(no_args_is_help=True, context_settings=options.HELP)
 def main(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    svg: Annotated[Path, typer.Argument(help="The figure to write.")],
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.")],
+    svg: Annotated[Path, typer.Argument(metavar="FIGURE.svg", help="The figure to write.")],
 ) -> None:
-    """Draw the goodput over time, and the losses, of each algorithm's first seed in RUN."""
+    """Draw the goodput over time, and the losses, of each algorithm's first seed in DIR.
+
+    \b
+    Examples:
+      testbed/run tfrc-reno --set loss_pct=1 --seed 1 --out /tmp/run
+      testbed/veno-lab rates /tmp/run rates.svg
+
+    Exit status: 0 done, 2 bad input.
+    """
     points = points_of(run)
     if not points:
         raise BadInput(f"{run} has no samples: only the first seeds keep theirs")
@@ -75,4 +83,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    exits.run(app, "rates", "rates")

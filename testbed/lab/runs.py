@@ -7,29 +7,28 @@ from typing import Any
 
 from lab.errors import BadInput
 
+META, RESULTS = "meta.json", "results.jsonl"
+
 
 def is_run(folder: Path) -> bool:
     """Say whether FOLDER has what a run leaves."""
-    return (folder / "results.jsonl").is_file() and (folder / "meta.json").is_file()
+    return (folder / META).is_file() and (folder / RESULTS).is_file()
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
     """Return how the run in FOLDER was made."""
-    _check(folder)
-    return json.loads((folder / "meta.json").read_text())
+    return json.loads(_read(folder, META))
 
 
 def read_results(folder: Path) -> list[dict[str, Any]]:
     """Return the results of the run in FOLDER, one for each point."""
-    _check(folder)
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in _read(folder, RESULTS).splitlines()]
 
 
-def _check(folder: Path) -> None:
-    if not is_run(folder):
-        raise BadInput(
-            f"{folder} is not the folder of a finished run: it has no results.jsonl and meta.json"
-        )
+def _read(folder: Path, name: str) -> str:
+    if not (folder / name).is_file():
+        raise BadInput(f"{folder} is not the folder of a finished run: it has no {name}")
+    return (folder / name).read_text()
 
 
 def place_text(axes: dict[str, Any]) -> str:
