@@ -38,11 +38,11 @@ claim = claims.add
 
 
 @contextlib.contextmanager
-def served(where: str = "a"):
-    """Within the block, a or b has an iperf3 server."""
+def served(where: str = "a", user: int = 0):
+    """Within the block, a or b has an iperf3 server, which USER runs."""
     server = subprocess.Popen(
         ["iperf3", "-s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: enter_namespace(where),
+        preexec_fn=lambda: enter_namespace(where, user),
     )  # fmt: skip
     time.sleep(1)
     try:
@@ -192,6 +192,14 @@ def _not_allowed():
         default.seek(0)
         assert default.read() == before
     assert "net.ipv4.tcp_allowed_congestion_control=" in said and not document, said
+
+
+@claim("with -R an algorithm that the other end refuses is one line that says so")
+def _refused_there():
+    with Network() as _network, served(user=NOBODY):
+        said, document = compare("-R", "-a", "cubic,veno_jitter", "--no-ping", status=2)
+    assert "the other end sends, and its kernel refuses veno_jitter" in said, said
+    assert said.count("\n") == 2 and not document, said
 
 
 @claim("a server that is busy is one line with two ways out")

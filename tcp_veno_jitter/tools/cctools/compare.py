@@ -30,6 +30,7 @@ from cctools.transfers import (
     Iperf3,
     Refused,
     Traffic,
+    refused_there,
 )
 from cctools.verdict import (
     Judge,
@@ -275,11 +276,18 @@ def run_line(run: Run, plan: Plan) -> str:
 
 
 def warm_up(traffic: Traffic, plan: Plan) -> None:
-    """Try each algorithm each way for a second, so that what cannot work is said now."""
-    if isinstance(traffic, Iperf3):
-        for direction in plan.directions:
-            for algorithm in plan.algorithms:
+    """Try each algorithm each way for a second, so that what cannot work is said now. A server
+    that cannot set one just hangs up."""
+    if not isinstance(traffic, Iperf3):
+        return
+    for direction in plan.directions:
+        for algorithm in plan.algorithms:
+            try:
                 traffic.transfer(algorithm, direction, WARM_UP_S)
+            except Failed as failure:
+                if direction == REVERSE and "closed unexpectedly" in str(failure):
+                    raise refused_there(algorithm, failure) from None
+                raise
 
 
 def measure(record: Record, traffic: Traffic) -> Iterator[Run]:

@@ -162,13 +162,19 @@ class Iperf3:
         if "Connection refused" in error:
             return Refused(f"nobody listens on {self.host} port {self.port}: run {server} there")
         if "TCP_CONGESTION" in error and direction == REVERSE:
-            return Refused(
-                f"with -R the other end sends, and its kernel refuses {algorithm}:"
-                f" modprobe tcp_{algorithm} there, and list it in tcp_allowed_congestion_control"
-            )
+            return refused_there(algorithm)
         if any(word in error for word in ("not known", "No route", "unreachable", "resolution")):
             return Refused(f"{self.host}: {error.removeprefix('error - ')}")
         return Failed(f"iperf3: {error.removeprefix('error - ')}")
+
+
+def refused_there(algorithm: str, said: object = "") -> Refused:
+    """Return what is to be said if the other end does not send with ALGORITHM."""
+    return Refused(
+        f"with -R the other end sends, and its kernel refuses {algorithm}: modprobe"
+        f" tcp_{algorithm} there, and list it in its tcp_allowed_congestion_control"
+        + (f" ({said})" if said else "")
+    )
 
 
 def read_iperf3(said: dict[str, Any], algorithm: str, direction: str) -> Transfer:

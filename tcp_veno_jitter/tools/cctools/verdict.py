@@ -208,8 +208,10 @@ def advice(verdicts: list[Verdict], by: Judge) -> list[str]:
         unsure = [one.algorithm for one in here if one.kind == CANNOT_TELL]
         where = " there, at the other end" if direction == REVERSE else " on this path"
         if clean:
-            text = f"Worth switching{where}: {clean[0].algorithm}"
-            text += f" ({figure(clean[0].speed.ratio)} times {by.baseline})."
+            each = (
+                f"{one.algorithm} ({figure(one.speed.ratio)} times {by.baseline})" for one in clean
+            )
+            text = f"Worth switching{where}: {', '.join(each)}."
         elif better:
             text = f"{better[0].algorithm} carries more{where}, but at a price that others pay."
         elif unsure:
