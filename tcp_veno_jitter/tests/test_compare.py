@@ -9,6 +9,7 @@ import platform
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -296,7 +297,9 @@ needs_two = pytest.mark.skipif(two_names().count(",") != 1, reason="one algorith
      (["-a", "ANY", "--out", "/no/such/folder/x"], "--out"),
      (["-a", "ANY", "--rounds", "0"], "between 1 and"),
      (["-a", "ANY", "--seconds", "0"], "between 1 and"),
-     (["-a", "ANY", "--confidence", "nan"], "between 50 and")],
+     (["-a", "ANY", "--confidence", "nan"], "between 50 and"),
+     (["-a", "ANY", "--gap", "long"], "invalid number value"),
+     (["-a", "ANY", "--iperf3", "'"], "No closing quotation")],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line_with_its_cure(arguments, cure, tmp_path):
     """Exit code 2, and nothing is written."""
@@ -366,6 +369,26 @@ def test_a_command_that_fails_says_why(tmp_path):
         "--no-ping", "--gap", "0", "--out", "", folder=tmp_path,
     )  # fmt: skip
     assert done.returncode == 1 and "exit code 3" in done.stderr and "no way" in done.stderr
+
+
+@needs_two
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_whatever_ends_it_ends_its_transfer(ending, tmp_path):
+    """A lost terminal or a shutdown is answered as Ctrl-C is."""
+    process = subprocess.Popen(
+        [COMPARE, "127.0.0.1", "-a", two_names(), "--no-ping", "--gap", "0", "--out", "",
+         "--command", f"echo $$ >{tmp_path}/pid && mv {tmp_path}/pid {tmp_path}/began &&"
+         " exec sleep 1000 # {algorithm}"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not (tmp_path / "began").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(ending)
+    output, complaints = process.communicate()
+    assert process.returncode == 130 and "Nothing was measured" in output, complaints
+    with pytest.raises(ProcessLookupError):
+        os.killpg(int((tmp_path / "began").read_text()), 0)
 
 
 def test_command_needs_a_place_for_the_name():

@@ -125,6 +125,15 @@ def test_our_values_have_their_meaning():
     assert one.bandwidth_mbps == 2.0 and one.jitter_percent is None
 
 
+@pytest.mark.parametrize(("rtt_us", "least_us"), [(20_000, 0), (20_000, 25_000), (30_000, 20_000)])
+def test_the_base_of_vegas_westwood_and_illinois(rtt_us, least_us):
+    """Whichever of the two fields it is in: the smaller one."""
+    (one,) = read(told("illinois"))
+    one.told.cc_kind = sockdiag.VEGASINFO
+    one.told.cc = struct.pack("=4I", 1, 5, rtt_us, least_us)
+    assert one.base_rtt_ms == 20.0 and one.bandwidth_mbps is None
+
+
 def test_rates_are_of_what_was_acknowledged_between():
     watcher = Watcher()
     first = sockdiag.read_messages(message(told(acked=1000)), 7)[0]

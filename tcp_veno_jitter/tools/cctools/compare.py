@@ -10,6 +10,7 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -127,14 +128,16 @@ def keep(record: Record, out: str) -> None:
 # --- options -----------------------------------------------------------------
 
 
-def seconds_of(low: float, high: float):
-    def parse(text: str) -> float:
+def between(low: float, high: float):
+    """Return what argparse reads a number of that range with."""
+
+    def number(text: str) -> float:
         value = float(text)
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"{text}: between {low:g} and {high:g}")
         return value
 
-    return parse
+    return number
 
 
 def parser() -> argparse.ArgumentParser:
@@ -155,15 +158,15 @@ def parser() -> argparse.ArgumentParser:
     ways.add_argument("-R", "--reverse", action="store_true", help="HOST sends: its kernel has to"
                       " have the algorithms")  # fmt: skip
     ways.add_argument("--both", action="store_true", help="both directions")
-    add("-t", "--seconds", type=seconds_of(1, 3600), default=10, help="of a transfer"
+    add("-t", "--seconds", type=between(1, 3600), default=10, help="of a transfer"
         " (default: 10)")  # fmt: skip
-    add("--gap", type=seconds_of(0, 600), default=2, metavar="SECONDS", help="idle before each"
+    add("--gap", type=between(0, 600), default=2, metavar="SECONDS", help="idle before each"
         " transfer (default: 2)")  # fmt: skip
     add("-n", "--rounds", type=int, default=30, help="at most (default: 30)")
-    add("--minutes", type=seconds_of(0.1, 1e5), help="begin no round after so many")
-    add("--confidence", type=seconds_of(50, 99.99), default=99, metavar="PERCENT", help="of all"
+    add("--minutes", type=between(0.1, 1e5), help="begin no round after so many")
+    add("--confidence", type=between(50, 99.99), default=99, metavar="PERCENT", help="of all"
         " verdicts together, at any time one looks (default: 99)")  # fmt: skip
-    add("--same-within", type=seconds_of(0.1, 100), default=5, metavar="PERCENT", help="a"
+    add("--same-within", type=between(0.1, 100), default=5, metavar="PERCENT", help="a"
         " difference below this does not matter (default: 5)")  # fmt: skip
     add("--command", metavar="'... {algorithm} ...'", help="a transfer of your own instead of"
         " iperf3: the time it takes is compared")  # fmt: skip
@@ -234,7 +237,11 @@ def traffic_of(options: argparse.Namespace) -> Traffic:
         return Command(options.command)
     if not shutil.which("iperf3"):
         raise Complaint("no iperf3 here: apt install iperf3, or give a transfer with --command")
-    return Iperf3(options.host, options.port, options.family, shlex.split(options.iperf3))
+    try:
+        extra = shlex.split(options.iperf3)
+    except ValueError as error:
+        raise Complaint(f"--iperf3 {options.iperf3}: {error}") from None
+    return Iperf3(options.host, options.port, options.family, extra)
 
 
 def out_of(options: argparse.Namespace) -> str:
@@ -400,8 +407,11 @@ def run_and_report(record: Record, traffic: Traffic, out: str, quiet: bool) -> i
 
 
 def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what runs is ended, the rest kept
+        signal.signal(ending, signal.default_int_handler)
     try:
-        return compare(parser().parse_args(arguments))
+        return compare(options)
     except Complaint as complaint:
         say(PROGRAM, str(complaint))
         return 2

@@ -182,7 +182,8 @@ class Connection:
         """What the algorithm takes for the RTT of an empty path, or the core's smallest."""
         base_us = self._bbr[2] if self._bbr else 0
         if self.told.cc_kind == VEGASINFO and len(self.told.cc) >= VEGAS.size:
-            base_us = VEGAS.unpack_from(self.told.cc)[2]
+            # vegas has its base in the first, westwood and illinois in the second
+            base_us = min(filter(None, VEGAS.unpack_from(self.told.cc)[2:]), default=0)
         if not 0 < base_us < NEVER_LOST:
             base_us = _number(self.told.info, U32, MIN_RTT) or 0
         return base_us / 1000 if 0 < base_us < NEVER_LOST else None
