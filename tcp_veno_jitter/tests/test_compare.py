@@ -70,7 +70,7 @@ def compared(seed: int, effect: dict[str, float], by: verdict.Judge = BY, **opti
     what = plan(names, seed=seed, **options)
     path = Path_(seed, effect)
     runs = run_rounds(
-        path, what, lambda done: verdict.enough(done, what, by), sleep=lambda _s: None
+        path, what, lambda done: verdict.unsettled(done, what, by), sleep=lambda _s: None
     )
     return list(runs), what
 
@@ -123,7 +123,7 @@ def test_equal_algorithms_on_a_quiet_path_are_called_equal():
     path = Path_(1, {}, scatter=0.01)
     path.change = 1
     runs = list(
-        run_rounds(path, what, lambda done: verdict.enough(done, what, BY), lambda _s: None)
+        run_rounds(path, what, lambda done: verdict.unsettled(done, what, BY), lambda _s: None)
     )
     (one,) = verdict.judge(runs, what, BY)
     assert one.kind == verdict.SAME and one.settled and len(runs) < 30
@@ -135,11 +135,24 @@ def test_order_is_balanced_and_random():
     what = plan("abc")
     first = dict.fromkeys("abc", 0)
     for number in range(3000):
-        order = [algorithm for _, algorithm in what.order(number)]
+        order = [algorithm for _, algorithm in what.order(number, what.slots())]
         assert sorted(order) == list("abc")
         first[order[0]] += 1
     assert all(abs(count - 1000) < 100 for count in first.values())
-    assert what.order(7) == plan("abc").order(7) != plan("abc", seed=1).order(7)
+    every = what.slots()
+    assert what.order(7, every) == plan("abc").order(7, every)
+    assert what.order(7, every) != plan("abc", seed=1).order(7, every)
+
+
+def test_what_is_settled_is_left_out():
+    """It keeps its verdict; the baseline goes on beside what has none, and is compared in the
+    rounds that both were in."""
+    runs, what = compared(1, {"b": 8.0, "c": 1.0}, most=25)
+    count = {name: sum(run.algorithm == name for run in runs) for name in "abc"}
+    assert count["a"] == count["c"] == 25 and 10 <= count["b"] < 20
+    found = {one.algorithm: one for one in verdict.judge(runs, what, BY)}
+    assert found["b"].kind == verdict.MORE and found["b"].speed.n == count["b"]
+    assert found["c"].kind == verdict.CANNOT_TELL
 
 
 # --- the interval ------------------------------------------------------------
@@ -221,10 +234,10 @@ def test_a_transfer_that_fails_is_no_figure():
                 raise Failed("gone")
             return super().transfer(algorithm, direction, seconds)
 
-    done = []
+    done, endless = [], plan(most=100)
     with pytest.raises(Failed, match="3 transfers in a row failed: gone"):
         for run in run_rounds(
-            Broken(1, {}), plan(most=100), lambda _runs: False, sleep=lambda _s: None
+            Broken(1, {}), endless, lambda _runs: endless.slots(), sleep=lambda _s: None
         ):
             done.append(run)
     assert not rounds.log_ratios(done, "forward", "b", "a", rounds.speed)

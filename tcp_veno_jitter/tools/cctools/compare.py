@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 from cctools import Complaint, algorithms, rounds, say
 from cctools.page import page
 from cctools.pinging import family_of, pinging
-from cctools.rounds import Plan, Run, run_rounds
+from cctools.rounds import Plan, Run, Slot, run_rounds
 from cctools.transfers import (
     FORWARD,
     REVERSE,
@@ -38,10 +38,10 @@ from cctools.verdict import (
     Verdict,
     advice,
     bounds,
-    enough,
     figure,
     harm_sentence,
     judge,
+    unsettled,
 )
 
 PROGRAM = "cc-compare"
@@ -52,7 +52,7 @@ INTERRUPTED = 130
 DESCRIPTION = """Compare congestion control algorithms over your own path to HOST.
 
 Each round runs every algorithm once, in random order, with idle gaps between; rounds go on until
-the answer is certain or a limit is reached. The machine's default is not touched."""
+each has its answer or a limit is reached. The machine's default is not touched."""
 EPILOG = """examples:
   iperf3 -s                                              on HOST, first
   cc-compare HOST                                        the default against veno_jitter and bbr
@@ -297,8 +297,8 @@ def warm_up(traffic: Traffic, plan: Plan) -> None:
                 raise
 
 
-def measure(record: Record, traffic: Traffic) -> Iterator[Run]:
-    """Run the rounds into RECORD, and give each run."""
+def measure(record: Record, traffic: Traffic, tell: Callable[[str], None]) -> Iterator[Run]:
+    """Run the rounds into RECORD, and give each run. TELL: what is known after each round."""
     if record.plan.ping:
         with pinging(record.host, record.plan.family) as told:
             time.sleep(IDLE_PING_S)
@@ -309,7 +309,12 @@ def measure(record: Record, traffic: Traffic) -> Iterator[Run]:
             say(PROGRAM, f"{record.host} {why}: what others feel beside is not measured")
             record.plan = replace(record.plan, ping="")
     warm_up(traffic, record.plan)
-    for run in run_rounds(traffic, record.plan, lambda runs: enough(runs, record.plan, record.by)):
+
+    def after_round(runs: list[Run]) -> set[Slot]:
+        tell(so_far(record))
+        return unsettled(runs, record.plan, record.by)
+
+    for run in run_rounds(traffic, record.plan, after_round):
         record.runs.append(run)
         yield run
 
@@ -343,6 +348,8 @@ def so_far(record: Record) -> str:
             found.append(f"{one.algorithm}{way} {figure(one.speed.ratio)} {bounds(one.speed)}")
         else:
             found.append(f"{one.algorithm}{way} {figure(one.speed.ratio)} [?]")
+        if one.settled:
+            found[-1] += " (settled)"
     return f"     so far {', '.join(found)} times {record.by.baseline}"
 
 
@@ -383,13 +390,10 @@ def run_and_report(record: Record, traffic: Traffic, out: str, quiet: bool) -> i
         f" order by seed {plan.seed}; Ctrl-C keeps what there is"
     )
     status = 0
-    last = len(plan.algorithms) * len(plan.directions) - 1
     try:
-        for run in measure(record, traffic):
+        for run in measure(record, traffic, tell):
             tell(run_line(run, plan))
             keep(record, out)
-            if run.slot == last:
-                tell(so_far(record))
     except Failed as failure:
         say(PROGRAM, str(failure))
         status = 2 if isinstance(failure, Refused) and not record.runs else 1

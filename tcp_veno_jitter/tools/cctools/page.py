@@ -206,8 +206,8 @@ def page(document: dict[str, Any], runs: list[Run], plan: Plan, by: Judge) -> st
         here = [one for one in verdicts if one["direction"] == direction]
         body += _direction(runs, plan, by, direction, here)
     body.append(
-        f'<h2>How</h2><p class="soft">Each round ran every algorithm once, in random order (seed'
-        f" {plan.seed}), with {plan.gap_s:g} s idle before each transfer"
+        f'<h2>How</h2><p class="soft">Each round ran every algorithm without an answer yet once, in'
+        f" random order (seed {plan.seed}), with {plan.gap_s:g} s idle before each transfer"
         f" of {plan.seconds:g} s. The intervals are confidence sequences of the median ratio within"
         " rounds: by signs, whose chance is the random order's, so they hold whatever the path did"
         f" meanwhile and however often one looks. With {100 * (1 - by.alpha):g} % confidence no"

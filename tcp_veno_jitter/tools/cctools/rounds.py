@@ -14,6 +14,7 @@ from cctools.sequence import log_ratio
 from cctools.transfers import Failed, Refused, Run, Traffic
 
 FAILURES_IN_A_ROW = 3  # then the path is gone, not one transfer
+Slot = tuple[str, str]  # direction and algorithm
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,20 @@ class Plan:
     family: str
     seed: int
 
-    def order(self, number: int) -> list[tuple[str, str]]:
-        """Return direction and algorithm of each slot of round NUMBER: all orders of the
-        algorithms are equally likely, one direction after the other in a random order as well."""
+    def slots(self) -> set[Slot]:
+        """Return each algorithm in each direction."""
+        return set(itertools.product(self.directions, self.algorithms))
+
+    def order(self, number: int, wanted: set[Slot]) -> list[Slot]:
+        """Return the slots of round NUMBER, of those WANTED: all orders of the algorithms are
+        equally likely, one direction after the other in a random order as well."""
         chance = random.Random(f"{self.seed}/{number}")
         directions = chance.sample(self.directions, len(self.directions))
         return [
             (direction, algorithm)
             for direction in directions
             for algorithm in chance.sample(self.algorithms, len(self.algorithms))
+            if (direction, algorithm) in wanted
         ]
 
 
@@ -63,20 +69,22 @@ def run_once(traffic: Traffic, plan: Plan, run: Run) -> Run:
 def run_rounds(
     traffic: Traffic,
     plan: Plan,
-    enough: Callable[[list[Run]], bool],
+    unsettled: Callable[[list[Run]], set[Slot]],
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Run]:
-    """Give each run as it ends, until ENOUGH of the whole rounds so far, or the plan's limit.
+    """Give each run as it ends, until no slot is UNSETTLED after the whole rounds so far, or the
+    plan's limit. What is settled is left out from then on.
 
     Failed: nothing gets through any more.
     """
     done: list[Run] = []
+    wanted = plan.slots()
     began_s = clock()
     for number in range(plan.rounds):
         if plan.limit_s is not None and clock() - began_s >= plan.limit_s:
             return
-        for slot, (direction, algorithm) in enumerate(plan.order(number)):
+        for slot, (direction, algorithm) in enumerate(plan.order(number, wanted)):
             sleep(plan.gap_s)
             at_s = clock() - began_s
             run = run_once(traffic, plan, Run(number, slot, direction, algorithm, at_s))
@@ -85,7 +93,8 @@ def run_rounds(
             last = done[-FAILURES_IN_A_ROW:]
             if len(last) == FAILURES_IN_A_ROW and all(one.failure for one in last):
                 raise Failed(f"{FAILURES_IN_A_ROW} transfers in a row failed: {run.failure}")
-        if enough(done):
+        wanted = unsettled(done)
+        if not wanted:
             return
 
 
@@ -123,6 +132,13 @@ def retransmitted_percent(run: Run) -> float | None:
 
 
 Column = Callable[[Run], float | None]
+
+
+def in_common(runs: list[Run], direction: str, algorithm: str) -> list[Run]:
+    """Return the runs of DIRECTION in the rounds that ALGORITHM was in."""
+    here = [run for run in runs if run.direction == direction]
+    numbers = {run.round for run in here if run.algorithm == algorithm}
+    return [run for run in here if run.round in numbers]
 
 
 def values(runs: list[Run], direction: str, algorithm: str, column: Column) -> list[float]:

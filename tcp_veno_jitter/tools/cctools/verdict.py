@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from cctools import rounds
-from cctools.rounds import Plan, Run
+from cctools.rounds import Plan, Run, Slot
 from cctools.sequence import Interval, interval
 from cctools.transfers import REVERSE
 
@@ -75,13 +75,13 @@ def _judge_pair(
     runs: list[Run], direction: str, algorithm: str, by: Judge, alpha: float
 ) -> Verdict:
     of = (direction, algorithm, by.baseline)
-    here = [run for run in runs if run.direction == direction]
-    speed = interval(rounds.log_ratios(runs, *of, rounds.speed), alpha)
-    rtt = interval(rounds.log_ratios(runs, *of, rtt_column(here)), by.alpha)
+    here = rounds.in_common(runs, direction, algorithm)
+    speed = interval(rounds.log_ratios(here, *of, rounds.speed), alpha)
+    rtt = interval(rounds.log_ratios(here, *of, rtt_column(here)), by.alpha)
     kind = settled(speed, by.same_within)
-    words = [_speed_words(runs, direction, algorithm, by, kind, speed)]
+    words = [_speed_words(here, direction, algorithm, by, kind, speed)]
     words += _rtt_words(here, direction, algorithm, by, rtt)
-    harm = tuple(_harm(runs, direction, algorithm, by, rtt))
+    harm = tuple(_harm(here, direction, algorithm, by, rtt))
     return Verdict(
         direction,
         algorithm,
@@ -94,9 +94,12 @@ def _judge_pair(
     )
 
 
-def enough(runs: list[Run], plan: Plan, by: Judge) -> bool:
-    """Has every pair its answer?"""
-    return all(verdict.settled for verdict in judge(runs, plan, by))
+def unsettled(runs: list[Run], plan: Plan, by: Judge) -> set[Slot]:
+    """Return what has no answer yet, and the baseline beside it."""
+    asked = [one for one in judge(runs, plan, by) if not one.settled]
+    return {
+        (one.direction, algorithm) for one in asked for algorithm in (one.algorithm, by.baseline)
+    }
 
 
 # --- words -------------------------------------------------------------------
