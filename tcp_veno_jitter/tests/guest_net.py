@@ -157,17 +157,18 @@ def algorithm_of(sock: socket.socket) -> str:
 
 
 class Flow:
-    """A connection from a to b, or back. It sends all it can, unless BULK is false."""
+    """A connection from a to b, or back. It sends all it can, unless BULK is false. MAPPED: the
+    sender's socket is one of IPv6, with b's address as IPv6 has it."""
 
-    def __init__(self, algorithm: str = "", bulk: bool = True, back: bool = False):
+    def __init__(self, algorithm="", bulk=True, back=False, mapped=False):
         sender, receiver = "ba" if back else "ab"
         address = (ADDRESSES[receiver], PORT)
         with inside(receiver), socket.create_server(address) as listener:
             with inside(sender):
-                self.sock = socket.socket()
+                self.sock = socket.socket(socket.AF_INET6 if mapped else socket.AF_INET)
                 if algorithm:
                     set_algorithm(self.sock, algorithm)
-                self.sock.connect(address)
+                self.sock.connect((f"::ffff:{address[0]}", PORT) if mapped else address)
             self.peer, _ = listener.accept()
         self.first_seq = self._first_seq()
         self.sending = threading.Event()

@@ -18,7 +18,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import guest_net as net
-from guest_wccp import Channel, Load, WccpPath, count, flows, goodput_mbps, rate_mbps, states
+from guest_wccp import (
+    DATA_BYTES,
+    Channel,
+    Load,
+    WccpPath,
+    count,
+    flows,
+    goodput_mbps,
+    rate_mbps,
+    states,
+)
 
 from labtest.claims import Claims, check_log, near
 from labtest.guest import enter_namespace, inside, load_script, run_cmd
@@ -177,6 +187,19 @@ def check_gone():
             acked = flow.info().bytes_acked
             time.sleep(2)
             assert flow.info().bytes_acked == acked
+
+
+@claim("an IPv6 socket that is used for IPv4 has the option, and gives its room back")
+def check_mapped():
+    """Over wires: this is here because the lab kernel has no IPv6."""
+    with WccpPath(), Channel(lambda: 0.5), net.Flow("wccp", mapped=True) as flow:
+        time.sleep(3)
+        assert rate_mbps(flow) and count("a", "to-r", "inserted") > 50
+        assert not count("a", "to-r", "no_room")
+        with_option = flow.info().mss_bytes
+        net.set_algorithm(flow.sock, "reno")
+        time.sleep(1)
+        assert flow.info().mss_bytes == with_option + DATA_BYTES
 
 
 claim("the kernel log holds no complaint at the end")(check_log)

@@ -108,14 +108,14 @@ def test_wccp_hears_the_medium(backend, expand):
 
 def test_wccp_finds_how_busy_a_chain_can_be(backend, expand):
     """Four hops of which each hears the others are full at 96 or 97 %, one hop of short packets at
-    88: it carries what Reno does on both, without a queue."""
+    88: it carries more than Reno does on both, without a queue."""
     for nodes, mss_bytes in ((5, 1012), (2, 312)):
         reno, wccp = (
             run(backend, expand(at, algorithm=algorithm)[0])
             for at in [parsed(nodes=nodes, duration_s=30, mss_bytes=mss_bytes)]
             for algorithm in ("reno", "wccp")
         )
-        assert wccp["goodput_mbps"] > 0.94 * reno["goodput_mbps"], (nodes, wccp["goodput_mbps"])
+        assert wccp["goodput_mbps"] > 1.02 * reno["goodput_mbps"], (nodes, wccp["goodput_mbps"])
         assert wccp["rtt_ms_mean"] < 0.3 * reno["rtt_ms_mean"]
         assert wccp["drops_per_s"] == 0
 
