@@ -704,6 +704,11 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 		return;
 	if (vj->calm > 2 * VJ_CALM_ROUNDS)
 		vj->w_max = 0;
+	if (vj->vain == VJ_VAIN && !vj->slow) {
+		vj->fills++;
+		vj_share(vj, tp);
+		return;
+	}
 	if (!vj_stands(vj))
 		return;
 	vj->w_max = max(vj->w_max, tcp_snd_cwnd(tp));
@@ -1290,7 +1295,8 @@ static void vj_resume(struct sock *sk)
 	u32 w = tcp_snd_cwnd(tp);
 
 	tabe_restart(&vj->bandwidth);
-	if (idle <= (s32)rto ||
+	/* after a timeout nothing is in flight, either */
+	if (tp->packets_out || idle <= (s32)rto ||
 	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
 		return;
 	tp->snd_ssthresh = tcp_current_ssthresh(sk);
