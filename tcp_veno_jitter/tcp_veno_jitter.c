@@ -22,7 +22,8 @@
  *            the first sign of a limit: a loss, or eight packets in a row that
  *            wait. While packets are lost no more is sent than arrives.
  *            A queue begins to stand: drain it, ALONE.
- *            Losses, and an eighth more is not delivered: listen, ALONE.
+ *            Losses, and an eighth more is not delivered: listen. They were
+ *            noise: go on. They were not: ALONE.
  *   ALONE    The queue is ours. +1 a round trip while N < beta, +1/2 above,
  *            faster after 8 round trips without a queue. Q at a tenth of base
  *            is drained: w sinks to max(ocwnd, w - N) + 1. One that came at
@@ -33,7 +34,9 @@
  *            room.
  *   SHARED   CUBIC's window, RFC 9438; without room +1/2 a round trip up to the
  *            last maximum.
- *            No queue for 16 round trips, or none in a dip: ALONE.
+ *            No queue for 16 round trips, or none in a dip, after a loss in two
+ *            dips: ALONE. A dip that ends it shows that nobody else was there:
+ *            next time twice as many drains are tried before SHARED.
  *
  * What a loss means depends on whether the path has *room*: a queue of at least
  * base / 8 has been seen there.
@@ -53,7 +56,7 @@
  * Three trials ask the path what cannot be seen otherwise:
  *
  *   listen  too much is lost: three quarters of what was delivered, until 64
- *           packets have told the noise.
+ *           packets have told the noise, or 192 if it takes few of them.
  *   dip     base has not been seen for 5 s, or drains do not help: what empties
  *           the queue, down to half of what the path holds. Flows of one kind
  *           see the same smallest RTT, so they soon dip together; then the
@@ -133,7 +136,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_BASE_S		5	/* how long base may go unseen, and */
 #define VJ_BASE_ROUNDS		8	/* for how many round trips */
 #define VJ_FILLS		5	/* of drains in vain, then a dip */
-#define VJ_FILLS_MAX		9	/* with dips in vain: others fill it */
+#define VJ_FILLS_MAX		15	/* with dips in vain: others fill it */
 #define VJ_LOSS_PKTS		32	/* a share of losses is one of so many */
 #define VJ_MARGIN_SHIFT		5	/* 1/32: losses allowed beyond the noise */
 
@@ -146,6 +149,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_TOPS_MAX		15
 #define VJ_TOPS_STEP		2	/* what a loss elsewhere takes back */
 #define VJ_VAIN			3	/* drains, of a queue that stays deep */
+#define VJ_PATIENCE		3	/* doublings of VJ_FILLS_MAX */
 #define VJ_RESISTED		3	/* deep overflows that make it others' */
 #define VJ_CALM_MAX		255
 #define VJ_CE_KEEP_PERCENT	85	/* of the window, after a mark (RFC 8511) */
@@ -154,6 +158,8 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_PACE_EASED_PERCENT	130
 #define VJ_EASED_PKTS		4	/* startup, eased: 1/4 more a round (RFC 9406) */
 #define VJ_STAMP_MS		20
+#define VJ_HEARD		4	/* losses that tell a share */
+#define VJ_SCATTER		18	/* (3 sigma)^2, of the sample and of what was heard */
 #define VJ_SHARE_SHIFT		16	/* of @noise */
 
 enum vj_state {
@@ -214,8 +220,11 @@ enum vj_trial {
  * @stood: round trips in a row with a queue to drain
  * @jumped: the queue came within a round trip
  * @fills: drains in a row that left a queue of ours
- * @shy: probes since a queue was seen
+ * @shy: without room: probes since a queue was seen; with room: how often
+ *	SHARED was left because nobody else was there, since a loss there
  * @struck: too much was lost since a queue was seen
+ * @doubted: SHARED: packets were lost since a dip met no queue
+ * @returns: startup goes on if what is heard is noise
  */
 struct veno_jitter {
 	struct tabe bandwidth;
@@ -260,7 +269,9 @@ struct veno_jitter {
 	    shy:3,
 	    struck:1;
 	u8 stood:3,
-	   jumped:1;
+	   jumped:1,
+	   doubted:1,
+	   returns:1;
 };
 
 /* Time in VJ_STAMP_MS; wraps after 20 minutes. */
@@ -349,12 +360,13 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
 	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
 }
 
-/* There is a queue that shows when the path is full. */
+/* There is a queue that shows when the path is full; @shy counts another thing. */
 static void vj_see_room(struct veno_jitter *vj)
 {
+	if (!vj->roomy)
+		vj->shy = 0;
 	vj->roomy = 1;
 	vj->struck = 0;
-	vj->shy = 0;
 }
 
 /* Is Q none that counts? One that we have little part in, unless it is deep. */
@@ -510,6 +522,7 @@ static u32 vj_drained_pkts(const struct tcp_sock *tp,
 static void vj_enter(struct veno_jitter *vj, enum vj_state state)
 {
 	vj->state = state;
+	vj->doubted = 0;
 	vj->resisted = 0;
 	vj->calm = 0;
 	vj->vain = 0;
@@ -532,7 +545,7 @@ static void vj_sink(struct sock *sk, u32 target_pkts)
 		vj->w_max = 0;
 	}
 	vj->draining = 1;
-	vj->hold = VJ_HOLD_ROUNDS;
+	vj->hold = VJ_HOLD_ROUNDS - (vj->state == VJ_SHARED && vj->roomy);
 	vj->answered = 0;
 	vj->listens = 0;
 	tp->snd_ssthresh = clamp(target_pkts, 2U, max(tcp_snd_cwnd(tp), 2U));
@@ -547,10 +560,13 @@ static u32 vj_cubic_reduce(struct veno_jitter *vj, const struct tcp_sock *tp)
 	u32 keep = tcp_param_get(&vj_keep_percent);
 	u32 w = tcp_snd_cwnd(tp);
 
-	/* one that began just now has its maximum */
-	if (vj->epoch != vj_stamp())
+	/* one that began just now has its maximum; half is not asked back yet */
+	if (vj->epoch != vj_stamp()) {
+		u32 most = w < vj->w_max / 2 ? vj->w_max : w;
+
 		vj->w_max = w < vj->w_max ?
-			    div_u64((u64)w * (100 + keep), 200) : w;
+			    div_u64((u64)most * (100 + keep), 200) : w;
+	}
 	vj->epoch = vj_stamp();
 	return div_u64((u64)w * keep, 100);
 }
@@ -573,24 +589,27 @@ static void vj_share(struct veno_jitter *vj, const struct tcp_sock *tp)
 
 /*
  * Send less than what was delivered until the share that is lost is known: that
- * much is noise.
+ * much is noise. Startup goes on if there is some.
  */
 static void vj_listen(struct sock *sk, u32 delivered_pkts)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
+	bool returns = vj->state == VJ_STARTUP;
 
 	vj_sink(sk, delivered_pkts / 4 * 3);
+	vj->returns = returns;
 	vj->struck = 1;
 	vj->listens = 1;
 	vj->answered = 1;
 }
 
 /*
- * Has startup met a queue, or losses while an eighth more was not delivered?
- * In this state w_max is the most that was delivered in a round trip.
+ * Has startup met a queue, or losses while an eighth more was not delivered, or
+ * more of them than were heard? In this state w_max is the most that was
+ * delivered in a round trip.
  */
 static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
-			     u32 lost_pkts)
+			     u32 lost_pkts, bool excess)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -603,13 +622,17 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 		vj_sink(sk, vj_drained_pkts(tp, vj));
 		return;
 	}
+	if (vj->struck && excess) {
+		vj_sink(sk, vj->w_max);
+		return;
+	}
 	if (gained || !tcp_is_cwnd_limited(sk)) {
 		vj->vain = 0;
 		return;
 	}
 	vj->vain++;
-	if (lost_pkts > tcp_snd_cwnd(tp) / 4 ||
-	    (lost_pkts > 1 && vj->vain > 1))
+	if (!vj->struck && (lost_pkts > tcp_snd_cwnd(tp) / 4 ||
+			    (lost_pkts > 1 && vj->vain > 1)))
 		vj_listen(sk, vj->w_max);
 	else if (vj->vain == VJ_VAIN)
 		vj_sink(sk, vj->w_max);
@@ -617,14 +640,15 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 
 /*
  * The first sign of a limit, a packet lost or several in a row that wait: the
- * window grows by a quarter a round trip instead of twice. While packets are
- * lost no more is sent than arrives.
+ * window grows by a quarter a round trip instead of twice. While more packets
+ * are lost than were heard no more is sent than arrives.
  */
 static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	bool loses = tp->lost != vj->lost;
+	u64 heard_pkts = 2 * (u64)tcp_snd_cwnd(tp) * vj->noise >> VJ_SHARE_SHIFT;
+	bool loses = tp->lost - vj->lost > heard_pkts + 2 * !!vj->noise;
 	u32 least_pkts = max(vj->w_max, TCP_INIT_CWND + 0U);
 
 	if (queue_us != VJ_NO_QUEUE_US)
@@ -704,19 +728,17 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 		return;
 	if (vj->calm > 2 * VJ_CALM_ROUNDS)
 		vj->w_max = 0;
-	if (vj->vain == VJ_VAIN && !vj->slow) {
-		vj->fills++;
-		vj_share(vj, tp);
-		return;
-	}
-	if (!vj_stands(vj))
+	/* deep, and hardly any of it ours: too little to drain, or to dip */
+	if (vj->vain == VJ_VAIN && !vj->slow)
+		vj->fills += 2;
+	if (!vj_stands(vj) && vj->fills <= VJ_FILLS_MAX << vj->shy)
 		return;
 	vj->w_max = max(vj->w_max, tcp_snd_cwnd(tp));
 	vj->fills++;
 	if (vj->vain == VJ_VAIN ||
 	    vj_backlog_reaches(tp, vj, 2 * tcp_param_get(&vj_beta_pkts)))
 		vj->fills++;
-	if (vj->fills > VJ_FILLS_MAX)
+	if (vj->fills > VJ_FILLS_MAX << vj->shy)
 		vj_share(vj, tp);
 	else if (vj->vain == VJ_VAIN || vj->fills > VJ_FILLS)
 		vj->hold = VJ_HOLD_ROUNDS;
@@ -742,15 +764,17 @@ static void vj_answer_excess(struct sock *sk)
 		return;
 	}
 	vj_share(vj, tp);
+	if (vj->roomy)
+		vj->shy = 0;
 	vj->roomy = 0;
 	vj_sink(sk, min(keep_pkts / 8 * 7, vj_cubic_reduce(vj, tp)));
 }
 
 /*
- * CUBIC's window. Without room it begins past the last maximum, and below that
- * goes +1/2 a round trip, RFC 9438's for a path where Reno is as fast: who comes
- * back faster sees less of the path below its top, and takes what is lost there
- * for noise.
+ * CUBIC's window, or +1/2 a round trip where Reno is as fast and, with room, +1
+ * from the last maximum (RFC 9438, section 4.3). Without room CUBIC's begins
+ * past the last maximum: who comes back faster sees less of the path below its
+ * top, and takes what is lost there for noise.
  */
 static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
 				const struct veno_jitter *vj)
@@ -762,7 +786,7 @@ static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
 	u32 w = tcp_snd_cwnd(tp);
 
 	if (target <= (vj->roomy ? w : max(w, vj->w_max)))
-		return 2 * w;
+		return vj->roomy && w >= vj->w_max ? w : 2 * w;
 	return max(w / min(target - w, w / 16 + 1), 2U);
 }
 
@@ -799,6 +823,10 @@ static void vj_begin_trial(struct sock *sk, enum vj_trial trial, u32 pkts,
 	tcp_snd_cwnd_set(tp, pkts);
 }
 
+/*
+ * Beside others a queue may be empty because they have just backed off: who has
+ * lost packets to them looks twice.
+ */
 static void vj_end_dip(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
@@ -806,13 +834,17 @@ static void vj_end_dip(struct sock *sk)
 	u32 ocwnd = vj_ocwnd_pkts(tp, vj) + 1;
 
 	vj->trial = VJ_NO_TRIAL;
-	if (vj_is_clear(vj)) {
+	if (vj_is_clear(vj) && vj->doubted) {
+		vj->doubted = 0;
+	} else if (vj_is_clear(vj)) {
 		vj->resisted = 0;
 		vj->vain = 0;
 		vj->fills = 0;
 		tp->snd_ssthresh = clamp(ocwnd, 2U, tp->snd_ssthresh);
-		if (vj->state == VJ_SHARED && vj->roomy)
+		if (vj->state == VJ_SHARED && vj->roomy) {
 			vj_enter(vj, VJ_ALONE);
+			vj->shy = min(vj->shy + 1, VJ_PATIENCE);
+		}
 	}
 	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 }
@@ -918,13 +950,14 @@ static bool vj_is_settled(const struct veno_jitter *vj,
  * The share of a round trip that was lost; small windows take more of them.
  * Beside others it is learnt slowly, as they have losses of their own.
  *
- * Return: more is lost than the noise that has been seen explains, with three
- * times its scatter, two packets and, where a queue tells, 1/32; or two fifths,
+ * Return: more is lost than the noise that has been heard explains, with three
+ * times the scatter of both, two packets and, where a queue tells, 1/32; or two fifths,
  * which no noise does for long.
  */
 static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 u32 sent_pkts, u32 lost_pkts)
 {
+	u32 least_pkts = VJ_LOSS_PKTS;
 	u64 expected;
 	s64 excess;
 	s32 share;
@@ -933,7 +966,9 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	lost_pkts = min(lost_pkts + vj->sent_lost, sent_pkts);
 	vj->sent = 0;
 	vj->sent_lost = 0;
-	if (sent_pkts < (vj->listens ? 2 * VJ_LOSS_PKTS : VJ_LOSS_PKTS)) {
+	if (vj->listens)
+		least_pkts *= lost_pkts && lost_pkts < VJ_HEARD ? 6 : 2;
+	if (sent_pkts < least_pkts) {
 		vj->sent = sent_pkts;
 		vj->sent_lost = lost_pkts;
 		return false;
@@ -956,7 +991,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	if (5 * (u64)lost_pkts > 2 * (u64)sent_pkts)
 		return true;
 	return excess > 0 &&
-	       excess * excess > (s64)(expected * 9 >> VJ_SHARE_SHIFT);
+	       excess * excess > (s64)(expected * VJ_SCATTER >> VJ_SHARE_SHIFT);
 }
 
 /*
@@ -981,8 +1016,11 @@ static void vj_validate_window(struct sock *sk)
 }
 
 /* A round trip of a hold is over; one that listens lasts until it has heard. */
-static void vj_hold(struct veno_jitter *vj)
+static void vj_hold(struct sock *sk)
 {
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
 	if (vj->hold > 2 || !vj->listens) {
 		vj->hold -= !!vj->hold;
 	} else if (vj->hold == 2 && !vj->draining) {
@@ -993,6 +1031,11 @@ static void vj_hold(struct veno_jitter *vj)
 	} else if (!vj->sent) {
 		vj->hold = 0;
 		vj->listens = 0;
+		if (vj->returns && vj->noise && !vj->roomy &&
+		    vj->state == VJ_ALONE) {
+			vj_enter(vj, VJ_STARTUP);
+			tp->snd_ssthresh = tcp_snd_cwnd(tp);
+		}
 	}
 }
 
@@ -1011,7 +1054,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	u64 rate;
 
 	vj->judged = 0;
-	vj_hold(vj);
+	vj_hold(sk);
 	vj_check_clock(vj, tp);
 	if (measured)
 		vj_note_standing(vj, tp);
@@ -1031,7 +1074,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	if (vj_try(sk, rate, excess)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
-		vj_check_startup(sk, rate, lost);
+		vj_check_startup(sk, rate, lost, excess);
 	} else if (!held) {
 		if (excess && !vj->draining)
 			vj_answer_excess(sk);
@@ -1162,8 +1205,12 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 			return;
 		}
 	}
-	if (vj->state == VJ_SHARED)
+	if (vj->state == VJ_SHARED) {
 		keep_pkts = vj_cubic_reduce(vj, tp);
+		vj->doubted = vj->roomy;
+		if (vj->roomy)
+			vj->shy = 0;
+	}
 	if (signalled || vj->state == VJ_ALONE)
 		keep_pkts = div_u64((u64)tcp_snd_cwnd(tp) * VJ_CE_KEEP_PERCENT,
 				    100);
@@ -1340,6 +1387,15 @@ static size_t vj_get_info(struct sock *sk, u32 ext, int *attr,
 	return tcp_info_fill(&state, ext, attr, info);
 }
 
+/*
+ * Two packets sent at once are a queue, which a short one has no room for: no
+ * more of them go together than the pacing rate makes of a millisecond.
+ */
+static u32 __maybe_unused vj_min_tso_segs(struct sock *sk)
+{
+	return 1;
+}
+
 static struct tcp_congestion_ops vj_ops __read_mostly = {
 	.init		= vj_init,
 	.ssthresh	= vj_ssthresh,
@@ -1348,6 +1404,7 @@ static struct tcp_congestion_ops vj_ops __read_mostly = {
 	.undo_cwnd	= vj_undo_cwnd,
 	.TCP_CONG_TX_START_HOOK	= vj_tx_start,
 	.set_state	= vj_set_state,
+	TCP_CONG_MIN_TSO_SEGS(vj_min_tso_segs)
 	.get_info	= vj_get_info,
 
 	.owner		= THIS_MODULE,

@@ -12,6 +12,7 @@
  *   static struct tcp_congestion_ops foo_ops = {
  *	.cong_control	= foo_cong_control,
  *	.TCP_CONG_TX_START_HOOK	= foo_tx_start,
+ *	TCP_CONG_MIN_TSO_SEGS(foo_min_tso_segs)
  *
  *   hook          kernels  form
  *   cong_control  to 6.9   (sk, rs)
@@ -19,6 +20,7 @@
  *   start of      to 7.0   cwnd_event(sk, CA_EVENT_TX_START)
  *   transmission  7.1 on   cwnd_event_tx_start(sk); a cwnd_event hook still
  *                          builds, but this event passes it by
+ *   min_tso_segs  all      (sk); trees that have tso_segs instead: not set
  *
  * Which of them the kernel has is read from its header (compat/Kbuild).
  */
@@ -74,6 +76,16 @@
 			handler(sk);					\
 	}								\
 	static_assert(true)
+#endif
+
+/**
+ * TCP_CONG_MIN_TSO_SEGS() - set the min_tso_segs hook, where there is one
+ * @handler: u32 (struct sock *), __maybe_unused
+ */
+#ifdef TCP_CONG_HAS_MIN_TSO_SEGS
+#define TCP_CONG_MIN_TSO_SEGS(handler)	.min_tso_segs = handler,
+#else
+#define TCP_CONG_MIN_TSO_SEGS(handler)
 #endif
 
 #endif /* COMPAT_TCP_CONG_H */
