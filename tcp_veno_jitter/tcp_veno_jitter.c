@@ -633,7 +633,7 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 	vj->vain++;
 	if (!vj->struck && (lost_pkts > tcp_snd_cwnd(tp) / 4 ||
 			    (lost_pkts > 1 && vj->vain > 1)))
-		vj_listen(sk, vj->w_max);
+		vj_listen(sk, vj->w_max / 3 * 2);
 	else if (vj->vain == VJ_VAIN)
 		vj_sink(sk, vj->w_max);
 }
