@@ -159,6 +159,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_EASED_PKTS		4	/* startup, eased: 1/4 more a round (RFC 9406) */
 #define VJ_STAMP_MS		20
 #define VJ_HEARD		4	/* losses that tell a share */
+#define VJ_HEARD_PKTS		512	/* that tell it for sure, beside others */
 #define VJ_SCATTER		18	/* (3 sigma)^2, of the sample and of what was heard */
 #define VJ_SHARE_SHIFT		16	/* of @noise */
 
@@ -225,6 +226,7 @@ enum vj_trial {
  * @struck: too much was lost since a queue was seen
  * @doubted: SHARED: packets were lost since a dip met no queue
  * @returns: startup goes on if what is heard is noise
+ * @settled: SHARED: what this round trip loses is noise
  */
 struct veno_jitter {
 	struct tabe bandwidth;
@@ -271,7 +273,8 @@ struct veno_jitter {
 	u8 stood:3,
 	   jumped:1,
 	   doubted:1,
-	   returns:1;
+	   returns:1,
+	   settled:1;
 };
 
 /* Time in VJ_STAMP_MS; wraps after 20 minutes. */
@@ -934,16 +937,29 @@ static bool vj_try(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 	return vj_needs_trial(sk);
 }
 
-/* Is less sent than when it was too much, and no queue? Then losses are noise. */
+/*
+ * Is less sent than when it was too much, and no queue? Then losses are noise.
+ * SHARED: asked before the round trip, as its losses are answered.
+ */
 static bool vj_is_settled(const struct veno_jitter *vj,
 			  const struct tcp_sock *tp)
 {
-	if (vj->draining || vj->trial || vj->quiet <= 0)
+	if (vj->draining || vj->trial)
 		return false;
 	if (vj->state == VJ_SHARED)
 		return !vj->hold && tcp_snd_cwnd(tp) < vj->w_max / 8 * 7 &&
 		       vj_is_clear(vj);
-	return vj->hold == 1;
+	return vj->hold == 1 && vj->quiet > 0;
+}
+
+/* So much was lost of so much: that is noise, as sure as @weight of VJ_HEARD_PKTS. */
+static void vj_hear(struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts,
+		    s32 weight)
+{
+	u64 lost = (u64)min(lost_pkts, sent_pkts) << VJ_SHARE_SHIFT;
+	s32 share = min_t(u64, div_u64(lost, max(sent_pkts, 1U)), U16_MAX);
+
+	vj->noise += (share - vj->noise) * weight / VJ_HEARD_PKTS;
 }
 
 /*
@@ -960,8 +976,10 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	u32 least_pkts = VJ_LOSS_PKTS;
 	u64 expected;
 	s64 excess;
-	s32 share;
 
+	if (vj->settled && vj->quiet > 0)
+		vj_hear(vj, sent_pkts, lost_pkts,
+			min(sent_pkts, 2 * VJ_LOSS_PKTS + 0U));
 	sent_pkts += vj->sent;
 	lost_pkts = min(lost_pkts + vj->sent_lost, sent_pkts);
 	vj->sent = 0;
@@ -978,15 +996,9 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	if (vj->roomy)
 		excess -= (u64)sent_pkts << (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT);
 	excess >>= VJ_SHARE_SHIFT;
-	if (vj_is_settled(vj, tp)) {
-		share = div_u64((u64)lost_pkts << VJ_SHARE_SHIFT, sent_pkts);
-		share = min_t(s32, share, U16_MAX) - vj->noise;
-		if (vj->state == VJ_SHARED)
-			share /= sent_pkts < 2 * VJ_LOSS_PKTS ? 16 : 8;
-		else if (vj->noise)
-			share /= 4;
-		vj->noise += share;
-	}
+	if (vj->state != VJ_SHARED && vj_is_settled(vj, tp))
+		vj_hear(vj, sent_pkts, lost_pkts,
+			vj->noise ? VJ_HEARD_PKTS / 4 : VJ_HEARD_PKTS);
 	vj->quiet = 0;
 	if (5 * (u64)lost_pkts > 2 * (u64)sent_pkts)
 		return true;
@@ -1087,6 +1099,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	if (!vj->trial && !vj->draining)
 		vj_validate_window(sk);
 	vj->credit_pkts = min_t(u32, vj_credit_pkts(tp, vj), U16_MAX);
+	vj->settled = vj->state == VJ_SHARED && vj_is_settled(vj, tp);
 }
 
 static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
