@@ -876,6 +876,16 @@ def check_large_frames(name):
         assert now.retransmits < 2 * bdp_pkts, (bdp_pkts, now)
 
 
+@claim("where one packet in twenty is lost a start fills the path, ten times of ten", "veno_jitter")
+def check_lossy_start(name):
+    with Path(100) as path:
+        path.shape("loss", "5%")
+        for _ in range(10):
+            net.PORT += 1
+            with Flow(name) as flow:
+                flow.wait_for(lambda now: now.cwnd_pkts > 0.7 * path.bdp_pkts(), 8)
+
+
 @claim("alone again, it drains the queue that a rival kept full", "veno_jitter")
 def check_alone_again(name):
     with Path(SLOW_MBPS, queue_pkts=100) as path, Flow(name) as flow:
