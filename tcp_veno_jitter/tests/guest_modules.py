@@ -911,7 +911,8 @@ def check_contended_timeout(name):
                 assert now.cwnd_pkts == 1, now
                 assert now.ssthresh_pkts >= before.cwnd_pkts // 2, (before, now)
                 # what follows the timeout comes after a silence, which is no idle application's
-                flow.wait_for(lambda info: info.cwnd_pkts >= before.cwnd_pkts // 2, 4)
+                half_pkts = before.cwnd_pkts // 2
+                flow.wait_for(lambda info, half_pkts=half_pkts: info.cwnd_pkts >= half_pkts, 4)
                 time.sleep(1)
                 assert flow.info().ssthresh_pkts > 4, flow.info()
 
