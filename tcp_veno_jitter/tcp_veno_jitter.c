@@ -224,7 +224,8 @@ enum vj_trial {
  * @shy: without room: probes since a queue was seen; with room: how often
  *	SHARED was left because nobody else was there, since a loss there
  * @struck: too much was lost since a queue was seen
- * @doubted: SHARED: packets were lost since a dip met no queue
+ * @lossy: SHARED, with room: packets were lost
+ * @doubted: SHARED: the last dip met a queue, or there was none since a loss
  * @returns: startup goes on if what is heard is noise
  * @settled: SHARED: what this round trip loses is noise
  */
@@ -272,6 +273,7 @@ struct veno_jitter {
 	    struck:1;
 	u8 stood:3,
 	   jumped:1,
+	   lossy:1,
 	   doubted:1,
 	   returns:1,
 	   settled:1;
@@ -525,6 +527,7 @@ static u32 vj_drained_pkts(const struct tcp_sock *tp,
 static void vj_enter(struct veno_jitter *vj, enum vj_state state)
 {
 	vj->state = state;
+	vj->lossy = 0;
 	vj->doubted = 0;
 	vj->resisted = 0;
 	vj->calm = 0;
@@ -837,9 +840,11 @@ static void vj_end_dip(struct sock *sk)
 	u32 ocwnd = vj_ocwnd_pkts(tp, vj) + 1;
 
 	vj->trial = VJ_NO_TRIAL;
-	if (vj_is_clear(vj) && vj->doubted) {
+	if (!vj_is_clear(vj)) {
+		vj->doubted = vj->lossy;
+	} else if (vj->doubted) {
 		vj->doubted = 0;
-	} else if (vj_is_clear(vj)) {
+	} else {
 		vj->resisted = 0;
 		vj->vain = 0;
 		vj->fills = 0;
@@ -1086,7 +1091,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	if (vj_try(sk, rate, excess)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
-		vj_check_startup(sk, rate, lost, excess);
+		vj_check_startup(sk, rate, lost, excess && !held);
 	} else if (!held) {
 		if (excess && !vj->draining)
 			vj_answer_excess(sk);
@@ -1220,9 +1225,11 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 	}
 	if (vj->state == VJ_SHARED) {
 		keep_pkts = vj_cubic_reduce(vj, tp);
-		vj->doubted = vj->roomy;
-		if (vj->roomy)
+		if (vj->roomy) {
+			vj->doubted |= !vj->lossy;
+			vj->lossy = 1;
 			vj->shy = 0;
+		}
 	}
 	if (signalled || vj->state == VJ_ALONE)
 		keep_pkts = div_u64((u64)tcp_snd_cwnd(tp) * VJ_CE_KEEP_PERCENT,
