@@ -12,6 +12,9 @@
  *   pacing_gain:    bbr_pacing_gain   jitter ratio (percent << 8; ss: percent)
  *   cwnd_gain:      bbr_cwnd_gain     backlog (packets << 8; ss: packets)
  *
+ * An algorithm whose law has states tells the state in the two lowest bits of
+ * bbr_pacing_gain, and its jitter ratio in steps of 1/64 percent.
+ *
  * The jitter ratio is the smoothed one where the algorithm smooths. The field
  * has no sign: a draining queue (ratio below 0) shows as 0.
  */
@@ -25,6 +28,7 @@
 #include "estimators/veno_backlog.h"
 
 #define TCP_INFO_GAIN_SHIFT	8	/* of bbr_pacing_gain, bbr_cwnd_gain */
+#define TCP_INFO_LAW_MASK	3	/* of bbr_pacing_gain: the law's state */
 
 /**
  * struct tcp_info_state - the numbers to show
@@ -33,12 +37,14 @@
  *	before the first sample, shows as 0
  * @jitter_ratio: 1 / 2^JITTER_RATIO_SHIFT
  * @backlog: 1 / 2^VENO_BACKLOG_SHIFT packet
+ * @law: state of the law, 1 to TCP_INFO_LAW_MASK; 0: it has none
  */
 struct tcp_info_state {
 	u64 bw_bytes_per_s;
 	u32 base_rtt_us;
 	s32 jitter_ratio;
 	u32 backlog;
+	u32 law;
 };
 
 /**
@@ -67,6 +73,10 @@ static inline size_t tcp_info_fill(const struct tcp_info_state *state, u32 ext,
 		info->bbr.bbr_min_rtt = state->base_rtt_us;
 	info->bbr.bbr_pacing_gain =
 		ratio * 100ULL >> (JITTER_RATIO_SHIFT - TCP_INFO_GAIN_SHIFT);
+	if (state->law) {
+		info->bbr.bbr_pacing_gain &= ~TCP_INFO_LAW_MASK;
+		info->bbr.bbr_pacing_gain |= state->law & TCP_INFO_LAW_MASK;
+	}
 	info->bbr.bbr_cwnd_gain =
 		state->backlog >> (VENO_BACKLOG_SHIFT - TCP_INFO_GAIN_SHIFT);
 	*attr = INET_DIAG_BBRINFO;

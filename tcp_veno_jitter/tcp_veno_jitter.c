@@ -1402,6 +1402,7 @@ static size_t vj_get_info(struct sock *sk, u32 ext, int *attr,
 		.base_rtt_us = vj->base_us,
 		.jitter_ratio = vj_jitter_ratio(vj, vj->base_us),
 		.backlog = vj_backlog(tcp_sk(sk), vj),
+		.law = vj->state + 1,
 	};
 
 	return tcp_info_fill(&state, ext, attr, info);

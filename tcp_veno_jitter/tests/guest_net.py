@@ -219,6 +219,8 @@ class Flow:
         self.peer.setsockopt(tcp, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE)
         seq = self.peer.getsockopt(tcp, TCP_QUEUE_SEQ)
         self.peer.setsockopt(tcp, TCP_REPAIR, TCP_REPAIR_OFF_NO_WP)
+        # repair has taken that away, and the next flow listens on the same port
+        self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         return seq
 
     def info(self) -> Info:

@@ -25,7 +25,7 @@ from labtest.boot import assert_claimed, run_scripts, verdict_count
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
 WATCH = TOOLS / "cc-watch"
 from cctools import sockdiag  # noqa: E402 (guest_watch has told where it is)
-from cctools.connections import OURS, TOLD, Connection, Watcher  # noqa: E402
+from cctools.connections import LAW_STATES, OURS, TOLD, Connection, Watcher  # noqa: E402
 from cctools.tracing import Verdicts  # noqa: E402
 from cctools.watch import NAMES, Screen, Selection, heading, line, summary  # noqa: E402
 
@@ -121,6 +121,7 @@ def test_our_values_have_their_meaning():
     assert one.told.uid == 1000 and one.remote == "192.0.2.7:80"
     (one,) = read(told("jtcp"))
     assert one.bandwidth_mbps is None and one.jitter_percent == 1.5
+    assert one.law is None
     (one,) = read(told("bbr"))
     assert one.bandwidth_mbps == 2.0 and one.jitter_percent is None
 
@@ -132,6 +133,18 @@ def test_the_base_of_vegas_westwood_and_illinois(rtt_us, least_us):
     one.told.cc_kind = sockdiag.VEGASINFO
     one.told.cc = struct.pack("=4I", 1, 5, rtt_us, least_us)
     assert one.base_rtt_ms == 20.0 and one.bandwidth_mbps is None
+
+
+@pytest.mark.parametrize("code", range(4))
+def test_the_law_s_state_is_in_two_bits(code):
+    """They change nothing of the jitter ratio; others' bits are no state."""
+    for name, law in (("veno_jitter", LAW_STATES[code]), ("jtcp", None), ("bbr", None)):
+        (one,) = read(told(name))
+        one.told.cc = struct.pack("=5I", 0, 0, 0, 7 << 8 | code, 0)
+        assert one.law == law
+        if name != "bbr":
+            assert one.jitter_percent == 7 + (code / 256 if name == "jtcp" else 0)
+        assert bool(Selection(words=("shared",)).of([one])) == (law == "SHARED")
 
 
 def test_rates_are_of_what_was_acknowledged_between():

@@ -14,16 +14,18 @@ from typing import Any
 from cctools.sockdiag import BBRINFO, STATES, VEGASINFO, Socket
 
 OURS = ("veno_jitter", "jtcp", "veno03", "tabe", "wccp")
-# which of the four numbers each of ours tells; what it has none for is 0
+# what each of ours tells; what it has no number for is 0
 TOLD = {
-    "veno_jitter": {"bandwidth", "base", "ratio", "backlog"},
+    "veno_jitter": {"bandwidth", "base", "ratio", "backlog", "law"},
     "jtcp": {"base", "ratio"},
     "veno03": {"base", "backlog"},
     "tabe": {"bandwidth", "base"},
     "wccp": {"bandwidth", "base"},
 }
 CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")  # enum tcp_ca_state
-STARTUP = "STARTUP"
+# of veno_jitter, in the two lowest bits of bbr_pacing_gain; 0: none is told
+LAW_STATES = (None, "STARTUP", "ALONE", "SHARED")
+LAW_MASK = 3
 NEVER_LOST = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 GAIN_ONE = 256
 
@@ -107,13 +109,14 @@ class Connection:
 
     @property
     def state(self) -> str:
-        """The core's state of congestion control; STARTUP while nothing has ended a veno_jitter's
-        first one; the connection's, where that is not established."""
-        if self.tcp_state != "ESTAB":
-            return self.tcp_state
-        if self.algorithm == "veno_jitter" and self.ca_state == "Open" and self.ssthresh is None:
-            return STARTUP
-        return self.ca_state or "-"
+        """The core's state of congestion control; the connection's, where that is not
+        established."""
+        return (self.ca_state or "-") if self.tcp_state == "ESTAB" else self.tcp_state
+
+    @property
+    def law(self) -> str | None:
+        """The state of veno_jitter's law."""
+        return LAW_STATES[self._bbr[3] & LAW_MASK] if self._bbr and self._tells("law") else None
 
     @property
     def srtt_ms(self) -> float | None:
@@ -132,8 +135,6 @@ class Connection:
     def ssthresh_pkts(self) -> int | None:
         value = self._head(25)
         return None if value == NEVER_LOST else value
-
-    ssthresh = ssthresh_pkts
 
     @property
     def retransmits(self) -> int | None:
@@ -190,7 +191,9 @@ class Connection:
 
     @property
     def jitter_percent(self) -> float | None:
-        return self._bbr[3] / GAIN_ONE if self._bbr and self._tells("ratio") else None
+        if not self._bbr or not self._tells("ratio"):
+            return None
+        return (self._bbr[3] & ~LAW_MASK if self._tells("law") else self._bbr[3]) / GAIN_ONE
 
     @property
     def queue_ms(self) -> float | None:
@@ -214,7 +217,7 @@ class Connection:
 
     def row(self) -> dict[str, Any]:
         """Return all of it, for JSON."""
-        names = ("algorithm", "local", "remote", "tcp_state", "state", "delivery_mbps",
+        names = ("algorithm", "local", "remote", "tcp_state", "state", "law", "delivery_mbps",
                  "pacing_mbps", "srtt_ms", "base_rtt_ms", "queue_ms", "backlog_pkts", "cwnd_pkts",
                  "ssthresh_pkts", "in_flight_pkts", "mss_bytes", "retransmits", "resent_percent",
                  "bandwidth_mbps", "jitter_percent", "bytes_acked")  # fmt: skip

@@ -65,6 +65,7 @@ COLUMNS = (
     Column("local", "local", 22, lambda one: one.local),
     Column("remote", "remote", 22, lambda one: one.remote),
     Column("state", "state", 11, lambda one: one.state),
+    Column("law", "law", 7, lambda one: one.law),
     Column("rate", "Mb/s", 8, rate_mbps, 2),
     Column("bandwidth", "B Mb/s", 8, lambda one: one.bandwidth_mbps, 2),
     Column("rtt", "RTT ms", 8, lambda one: one.srtt_ms, 1),
@@ -105,7 +106,7 @@ class Selection:
         return [key[2] for key in with_value] + [key[2] for key in known if key[0] is None]
 
     def _has_words(self, one: Connection) -> bool:
-        text = f"{one.algorithm} {one.local} {one.remote} {one.state}".lower()
+        text = f"{one.algorithm} {one.local} {one.remote} {one.state} {one.law or ''}".lower()
         return all(word in text for word in self.words)
 
 
