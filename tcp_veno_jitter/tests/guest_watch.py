@@ -110,8 +110,8 @@ def laws(flow: Flow, seconds: int) -> list[str]:
     return found
 
 
-@claim("the law is in STARTUP while the window doubles, ALONE on an empty path, SHARED while two cubic"
-       " flows fill a deep queue, ALONE again when they have ended; in STARTUP it paces faster")  # fmt: skip
+@claim("the law is in STARTUP while the window doubles, ALONE on an empty path, SHARED beside cubic"
+       " in a deep queue, ALONE again after that; in STARTUP it paces faster")  # fmt: skip
 def _law():
     with Network(rate_mbps=10, queue_pkts=200) as _network, Flow("veno_jitter") as flow:
         flow.wait_for(lambda info: info.cwnd_pkts >= 30)
