@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lab.errors import BadInput
 
 STOCK_SCTP = "sctp"
+UDP = "udp"
 KERNEL_MODULE_PREFIX = "tcp_"  # what the kernel itself puts before a name to find its module
 NAME_MAX = 15  # TCP_CA_NAME_MAX, without the end
 
@@ -114,6 +115,7 @@ ALGORITHMS = Algorithms(
             transport="tfrc",
         ),
         Algorithm(STOCK_SCTP, False, "sctp", "the kernel's SCTP, unpatched", transport="sctp"),
+        Algorithm(UDP, False, None, "none: of scenarios whose flows are all UDP", transport="udp"),
     )
 )
 

@@ -25,6 +25,10 @@ UDP_HEADER_BYTES = 14 + 20 + 8  # Ethernet, IPv4, UDP
 SUBFLOW_SUFFIX = ".2"  # of the name of an MPTCP flow's second subflow in flows.csv
 SUBFLOW_SUMS = ("cwnd_pkts", "bytes_acked", "retransmits", "delivered")
 VARIATION_S = 1.0  # goodput_variation is of means over so long
+# where UDP is alone on a wireless chain there is neither flow nor hop to sample
+NO_SAMPLES = {"flow": pl.String, "hop": pl.String} | dict.fromkeys(
+    ("srtt_ms", "drops", "ce_marks", "backlog_pkts", "backlog_bytes"), pl.Float64
+)
 DIGITS = 6  # of every figure in results.jsonl
 
 
@@ -73,6 +77,7 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         **_ratios(point, raw, ends),
         "flows": flows,
         "udp": udp,
+        **_udp_alone(point, udp),
         "residual_mbps": residual_mbps(
             point.spec, ALGORITHMS[point.algorithm].transport, _offered_mbps(point, udp)
         ),
@@ -92,6 +97,8 @@ def read_samples(path: Path, **types: type[pl.DataType]) -> pl.DataFrame:
     """Return the time series at PATH. TYPES: of columns; where there is no row, none tells them (of
     flows that are over before the first sample, say)."""
     types = {"time_s": pl.Float64} | types
+    if not path.stat().st_size:
+        return pl.DataFrame(schema=NO_SAMPLES | types)
     samples = pl.read_csv(path, infer_schema_length=None, schema_overrides=types)
     return _with_subflows(samples) if "flow" in samples.columns else samples
 
@@ -211,16 +218,35 @@ def _offered_mbps(point: Point, udp: list[dict]) -> list[float]:
 
 
 def _udp(raw: Path, i: int, spec: dict) -> dict[str, Any]:
-    """Return how many datagrams of a UDP flow were sent and how many arrived."""
+    """Return how many datagrams of a UDP flow were sent and how many arrived, and their payload
+    over the time that it lasted."""
     sent, received = (json.loads((raw / f"{n}-{i}.json").read_text()) for n in ("udp", "udp-sink"))
+    payload_bytes = spec["mss_bytes"] or UDP_PAYLOAD_BYTES
     return {
         "name": spec["name"],
         "rate_mbps": spec["rate_mbps"],
+        "goodput_mbps": received["datagrams_received"] * payload_bytes * 8e-6 / spec["duration_s"],
         "sent_pkts": sent["segs_out"],
         "received_pkts": received["datagrams_received"],
         "lost_pct": 100 * (1 - received["datagrams_received"] / sent["segs_out"])
         if sent["segs_out"]
         else None,
+    }
+
+
+def _udp_alone(point: Point, udp: list[dict]) -> dict[str, Any]:
+    """Return what differs where all flows are UDP: goodput is theirs, over the whole run, and
+    nothing is sent again."""
+    if point.spec["flows"]:
+        return {}
+    lasted_s = [spec["duration_s"] for spec in point.spec["udp"]]
+    mbit = sum(flow["goodput_mbps"] * s for flow, s in zip(udp, lasted_s, strict=True))
+    mbps = mbit / point.spec["duration_s"]
+    return {
+        "goodput_mbps": mbps,
+        "goodput_whole_mbps": mbps,
+        "jain": jain_index([flow["goodput_mbps"] for flow in udp]),
+        **dict.fromkeys(("retransmits", "timeouts")),
     }
 
 
@@ -345,7 +371,7 @@ def _timeouts_per_flow(flows: list[dict]) -> float | None:
     """Return the mean number of a flow under test; null where the kernel does not count them."""
     tested = [flow for flow in flows if flow["under_test"]]
     total = _timeouts(tested)
-    return None if total is None else total / len(tested)
+    return None if total is None or not tested else total / len(tested)
 
 
 def _standing_queue(point: Point, hops: pl.DataFrame) -> dict[str, float | None]:
@@ -366,7 +392,7 @@ def _standing_queue(point: Point, hops: pl.DataFrame) -> dict[str, float | None]
     return {
         "standing_queue_pkts_p50": p50,
         "standing_queue_pkts_p95": _quantile(smallest.cast(pl.Float64), 0.95),
-        "standing_queue_flow_pkts_p50": p50 / flows,
+        "standing_queue_flow_pkts_p50": p50 / flows if flows else None,
     }
 
 

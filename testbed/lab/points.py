@@ -13,21 +13,30 @@ from typing import Any
 
 from lab import harm, linktraces
 from lab import scenario as scenarios
-from lab.algorithms import ALGORITHMS, STOCK_SCTP, sctp_variant
+from lab.algorithms import ALGORITHMS, STOCK_SCTP, UDP, sctp_variant
 from lab.errors import BadInput
 from lab.links import Link, link_of
 from lab.places import Drawn
-from lab.scenario import CUT_MBPS, ETHERNET_BYTES, TUNNELS, UNDER_TEST, AxisValue, Scenario
+from lab.scenario import (
+    CUT_MBPS,
+    ETHERNET_BYTES,
+    TUNNELS,
+    UNDER_TEST,
+    AxisValue,
+    Flow,
+    Scenario,
+)
 from lab.seeds import derived_seed
 from lab.trace import RATIO_EVENTS, VERDICT_EVENTS
 
 # transport -> of a full frame: the bytes that --mss counts, if not told; how many of them are
 # options (TCP's timestamps, on every segment); what netem's rate counts besides: Ethernet, IPv4,
-# and TCP, SCTP with its DATA chunk, or UDP with TFRC's header
+# and TCP, SCTP with its DATA chunk, UDP with TFRC's header, or UDP
 FRAMES = {
     "tcp": (1460, 12, 14 + 20 + 20),
     "sctp": (1440, 0, 14 + 20 + 12 + 16),
     "tfrc": (1400, 0, 14 + 20 + 8 + 52),
+    UDP: (1472, 0, 14 + 20 + 8),
 }
 TAP_PKTS, TAP_EVERY_MAX_BITS = 400_000, 8  # what run.packets may cost a point
 UNKNOWN_MBPS = 100.0
@@ -179,16 +188,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 udp.append(common | {"rate_mbps": flow.rate_mbps} | bursts)
                 continue
             chosen = algorithm if flow.algorithm == UNDER_TEST else flow.algorithm
-            if flow.transport not in ("", ALGORITHMS[chosen].transport):
-                raise BadInput(f"flow {flow.name}: {chosen} is no algorithm of {flow.transport}")
-            if at.medium and ALGORITHMS[chosen].transport == "tfrc":
-                raise BadInput(
-                    f"flow {flow.name}: {chosen} needs routers, a wireless chain has none"
-                )
-            if flow.repeats and ALGORITHMS[chosen].transport != "tcp":
-                raise BadInput(f"flow {flow.name}: requests (repeats) are TCP's, not {chosen}'s")
-            if flow.mptcp and ALGORITHMS[chosen].transport != "tcp":
-                raise BadInput(f"flow {flow.name}: mptcp: {chosen} is no algorithm of TCP")
+            _check_algorithm(flow, chosen, at)
             of_algorithm = {
                 "repeats": flow.repeats,
                 "pause_s": flow.pause_s,
@@ -199,6 +199,8 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 "transport": ALGORITHMS[chosen].transport,
             }
             flows.append(common | of_algorithm)
+    if not flows and algorithm != UDP:
+        raise BadInput(f"no flow has an algorithm: all are UDP, so --algorithms {UDP}")
     variant = sctp_variant({flow["algorithm"] for flow in flows})
     if variant == "stock" and at.sctp.is_patched:
         raise BadInput(f"sctp: only rwnd_bytes can be set for {STOCK_SCTP}, the unpatched module")
@@ -229,6 +231,21 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         "sample_ms": at.run.sample_ms,
         "rng_seed": derived_seed(seed, "rng"),
     }
+
+
+def _check_algorithm(flow: Flow, chosen: str, at: Scenario) -> None:
+    """Refuse for FLOW what the CHOSEN algorithm's transport cannot do there."""
+    transport = ALGORITHMS[chosen].transport
+    if transport == UDP:
+        raise BadInput(f'flow {flow.name}: {UDP} is no algorithm: say transport = "{UDP}"')
+    if flow.transport not in ("", transport):
+        raise BadInput(f"flow {flow.name}: {chosen} is no algorithm of {flow.transport}")
+    if at.medium and transport == "tfrc":
+        raise BadInput(f"flow {flow.name}: {chosen} needs routers, a wireless chain has none")
+    if flow.repeats and transport != "tcp":
+        raise BadInput(f"flow {flow.name}: requests (repeats) are TCP's, not {chosen}'s")
+    if flow.mptcp and transport != "tcp":
+        raise BadInput(f"flow {flow.name}: mptcp: {chosen} is no algorithm of TCP")
 
 
 def _lablinks(at: Scenario, seed: int) -> dict[str, dict]:
@@ -286,7 +303,8 @@ def bound_mbps(at: Scenario, transport: str = "tcp", seed: int = 1) -> float:
     warm-up. What UDP takes of it is not subtracted: a flow that pushes it aside gets more. SCTP can
     exceed it where there are second homes, which carry its retransmissions. Of a wireless chain it
     is what one sender would get over one hop if nothing came back."""
-    mss_bytes = max(flow.mss_bytes for flow in at.flows if not flow.is_udp)
+    measured = [flow for flow in at.flows if not flow.is_udp] or at.flows
+    mss_bytes = max(flow.mss_bytes for flow in measured)
     if at.medium:
         payload_bytes, frame_bytes = full_frame_bytes(transport, mss_bytes)
         return at.medium.one_hop_mbps(payload_bytes, frame_bytes - ETHERNET_BYTES)
@@ -310,7 +328,7 @@ def carried_after_events(
 ) -> list[tuple[float, float]]:
     """Return when each event of a point's SPEC is, and what the way between first homes carries
     until the next one, in Mb/s of payload; 0 while a hop of it is cut."""
-    mss_bytes = max(flow["mss_bytes"] for flow in spec["flows"])
+    mss_bytes = max(flow["mss_bytes"] for flow in spec["flows"] or spec["udp"])
     share = payload_share(transport, mss_bytes, spec["topology"]["tunnel"])
     links = {hop: link_of(spec["links"][hop]) for hop in spec["topology"]["hops"]}
     found = []

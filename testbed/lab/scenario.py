@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import linktraces, places
-from lab.algorithms import ALGORITHMS, is_algorithm_name
+from lab.algorithms import ALGORITHMS, UDP, is_algorithm_name
 from lab.errors import BadInput, unknown
 from lab.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
 from lab.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
@@ -860,7 +860,8 @@ def _flows(tables: list) -> tuple[Flow, ...]:
         raise BadInput("two flows have the same name (name1, name2 and so on where count is given)")
     if len(names) > MAX_FLOWS:
         raise BadInput(f"{len(names)} flows: at most {MAX_FLOWS}")
-    if not any(flow.under_test and flow.count for flow in flows):
+    alone = all(flow.is_udp for flow in flows)
+    if not alone and not any(flow.under_test and flow.count for flow in flows):
         raise BadInput(f"no flow has the algorithm under test ({UNDER_TEST}): nothing to compare")
     return flows
 
@@ -967,6 +968,7 @@ def _claims(tables: list) -> tuple[Claim, ...]:
 def _check(scenario: Scenario) -> None:
     """Refuse what each table allows but all together do not."""
     _check_run(scenario.run)
+    _check_udp_alone(scenario)
     if scenario.medium and scenario.run.truth:
         raise BadInput(f"run.truth: not on a {WIRELESS}, where no hop has one cause of drops")
     _check_packets(scenario)
@@ -996,6 +998,13 @@ def _check(scenario: Scenario) -> None:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.jitter_ratio = true")
         if claim.metric in MEDIUM_FIGURES and not scenario.medium:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs a {WIRELESS}")
+
+
+def _check_udp_alone(scenario: Scenario) -> None:
+    if all(flow.is_udp for flow in scenario.flows) and scenario.run.algorithms != (UDP,):
+        raise BadInput(
+            f'no flow has the algorithm under test: where all are UDP, run.algorithms is ["{UDP}"]'
+        )
 
 
 def _check_packets(scenario: Scenario) -> None:

@@ -143,13 +143,24 @@ def test_agents_on_some_nodes_and_flows_both_ways(backend, expand):
 def test_udp_goes_as_in_pure_ns3(backend, expand, mediumsim, nodes):
     """The same load over the same medium, with the kernel's stack and with ns-3's: what the loop
     and the TAP devices add is within 3 %."""
-    udp = 'bytes = 1\n[[flows]]\nname = "udp"\ntransport = "udp"\nmss_bytes = 1000\nrate_mbps = 3'
-    (point,) = expand(parsed(nodes=nodes, flow=udp, duration_s=42))
-    # what arrived until the end; the queues' content came later
-    lab_kbps = run(backend, point)["nodes"][-1]["received"] * 8 / 42
+    at = {"nodes": str(nodes), "access": '["basic"]', "run.duration_s": "42"}
+    (point,) = expand(scenario.load("wireless-udp", at), algorithm="udp")
+    result = run(backend, point)
     places = [(250 * i, 0) for i in range(nodes)]
     pure = simulate(mediumsim, BASIC, places, [], udp=[(1, nodes)], seconds=40)
-    assert lab_kbps == pytest.approx(pure["udp_bytes"][0] * 8e-3 / 40, rel=0.03)
+    assert result["goodput_mbps"] == pytest.approx(pure["udp_bytes"][0] * 8e-6 / 40, rel=0.03)
+    # until the end: what the queues held then is not counted
+    received = result["nodes"][-1]["received"]
+    assert result["udp"][0]["received_pkts"] == pytest.approx(received, abs=2)
+    assert result["flows"] == [] and result["retransmits"] is None and result["jain"] == 1
+
+
+def test_udp_is_alone_or_cross_traffic(expand):
+    """Where all flows are UDP there is nothing to choose, and nowhere else is it an algorithm."""
+    with pytest.raises(BadInput, match="all are UDP, so --algorithms udp"):
+        expand(scenario.load("wireless-udp"), algorithm="reno")
+    with pytest.raises(BadInput, match='flow tcp: udp is no algorithm: say transport = "udp"'):
+        expand(parsed(), algorithm="udp")
 
 
 def test_results_tell_where_packets_went(backend, expand):

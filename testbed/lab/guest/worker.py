@@ -308,7 +308,7 @@ class Lab:
         taps = [self.start_tap(hop, point["tap_every"], out) for hop in point["taps"]]
         trace = Trace(point["traces"]) if point["traces"] else None
         others = [
-            self.start_probe(point, start_s, out),
+            *self.start_probe(point, start_s, out),
             *(
                 self.start_flow(i, flow, start_s, point["sample_ms"], out)
                 for i, flow in enumerate(point["flows"])
@@ -323,6 +323,9 @@ class Lab:
             SEED_FILE.write_text(str(point["rng_seed"]))
         self.play(point, start_s)
         errors = [_finish(process) for process in others]
+        if not point["flows"]:  # all are UDP: what has arrived by now counts
+            for process in sinks:
+                process.terminate()
         time.sleep(SETTLE_S)
         if self.medium:
             self.stop_medium(out)
@@ -483,21 +486,40 @@ class Lab:
             raise RuntimeError(f"{Path(command[0]).name} did not come up: {complaint}")
         return process
 
-    def start_probe(self, point: dict, start_s: float, out: Path):
+    def start_probe(self, point: dict, start_s: float, out: Path) -> list[subprocess.Popen]:
+        """Sample flows and hops. Where UDP is alone on a wireless chain there are none, and empty
+        files."""
+        targets = self.probe_targets(point)
+        if not targets:
+            for name in ("flows.csv", "hops.csv"):
+                (out / name).touch()
+            return []
         command = [
             str(BIN / "labprobe"), "--interval-ms", str(point["sample_ms"]),
             "--start-at-s", f"{start_s:.9f}", "--end-at-s", f"{start_s + point['duration_s']:.9f}",
-            "--flows", str(out / "flows.csv"), "--hops", str(out / "hops.csv"),
+            "--flows", str(out / "flows.csv"), "--hops", str(out / "hops.csv"), *targets,
         ]  # fmt: skip
+        probe = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: set_priority(PROBE_PRIORITY),
+        )
+        return [probe]
+
+    def probe_targets(self, point: dict) -> list[str]:
+        """Return labprobe's options for what there is to sample."""
+        targets: list[str] = []
         for i, flow in enumerate(point["flows"]):
             if flow["transport"] == "tfrc":
                 continue  # it samples itself
             pid = self.node_of(sender(flow)).pid
             option = "--sctp-sock" if flow["transport"] == "sctp" else "--sock"
-            command += [option, f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
+            targets += [option, f"{flow['name']}:/proc/{pid}/ns/net:{SOURCE_PORT + i}"]
             if flow.get("mptcp"):
                 second = f"{flow['name']}{SUBFLOW_SUFFIX}"
-                command += [option, f"{second}:/proc/{pid}/ns/net:{SUBFLOW_PORT}"]
+                targets += [option, f"{second}:/proc/{pid}/ns/net:{SUBFLOW_PORT}"]
         may_lose = {event["link"] for event in point["events"] if "loss_pct" in event["changes"]}
         for hop, link in point["links"].items():
             queues = link_of(link).drops_for_congestion
@@ -507,14 +529,8 @@ class Lab:
             dev = self.devices[hop]
             pid = self.net[dev.split("-")[0]].pid
             option = "--aqm-hop" if link.get("aqm") else "--hop"
-            command += [option, f"{hop}:/proc/{pid}/ns/net:{dev}"]
-        return subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: set_priority(PROBE_PRIORITY),
-        )
+            targets += [option, f"{hop}:/proc/{pid}/ns/net:{dev}"]
+        return targets
 
     def start_tfrc(self, index: int, flow: dict, start_s: float, sample_ms: int, out: Path):
         command = [
