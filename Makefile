@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb debs apt-repo check fmt bench-lab bench-cost clean distclean help
+.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo check fmt bench-lab bench-cost clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -23,7 +23,8 @@ help:
 	@echo "make dkms       install them for this kernel and each one to come (root); make undkms"
 	@echo "make deb        a Debian package that does what make dkms does, in build/"
 	@echo "make install-tools   cc-compare and cc-watch (root; no headers needed); make uninstall-tools, make tools-deb"
-	@echo "make debs       all Debian packages: modules, SCTP, tools; make apt-repo: in a folder for apt (APT_KEY=)"
+	@echo "make debs       all Debian packages: modules, SCTP, cc-tools, libtfrc, lab; deb, sctp-deb, tools-deb,"
+	@echo "                tfrc-deb, lab-deb: one of these; make apt-repo: in a folder for apt (APT_KEY=)"
 	@echo "make sctp-install, sctp-dkms, sctp-deb, sctp-uninstall, sctp-undkms   the same for SCTP"
 	@echo "make sctp-series   the SCTP patches of one kernel line for git am (LINE=6.1)"
 	@echo "make lab        build all the lab needs, run nothing"
@@ -93,7 +94,7 @@ check: setup
 	@$(VENV)/bin/ruff format --no-cache --check .
 	@if command -v shellcheck >/dev/null; then \
 		shellcheck -x testbed/setup testbed/run testbed/veno-lab testbed/in-venv testbed/traces testbed/lab/guest/init testbed/kernels/initrd-init \
-			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,apt-repo,postinst,prerm} \
+			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,apt-repo,make-deb,postinst,prerm} testbed/packaging/wrapper \
 			sctp_jitter/patches/series sctp_jitter/packaging/prepare-source \
 			tfrc_uddj_user/examples/stream-video tfrc_uddj_user/tests/guest_times.sh; \
 	else echo "shellcheck: skipped, not installed"; fi
@@ -119,11 +120,17 @@ tfrc:
 install uninstall dkms undkms deb install-tools uninstall-tools tools-deb:
 	@$(MAKE) --no-print-directory -C tcp_veno_jitter $@
 
-debs: deb sctp-deb tools-deb
+tfrc-deb:
+	@$(MAKE) --no-print-directory -C tfrc_uddj_user deb
+
+lab-deb:
+	@$(MAKE) --no-print-directory -C testbed/packaging deb
+
+debs: deb sctp-deb tools-deb tfrc-deb lab-deb
 
 # prints the line for /etc/apt/sources.list.d
 apt-repo: debs
-	@tcp_veno_jitter/packaging/apt-repo build/apt $$(ls build/*_all.deb)
+	@tcp_veno_jitter/packaging/apt-repo build/apt $$(ls build/*_*.deb)
 
 lab: setup
 	@$(PYTHON) -c 'from lab.backends.virtual import VirtualBackend; print("lab:", VirtualBackend().build.stage)'

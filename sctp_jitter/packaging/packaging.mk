@@ -9,7 +9,7 @@ DKMS	?= dkms
 DKMS_SRC ?= /usr/src
 DEBDIR	?= $(HERE)/../build
 DEB	= $(DEBDIR)/$(PACKAGE)-dkms_$(PACKAGE_VERSION)_all.deb
-MAINTAINER ?= $(or $(and $(DEBEMAIL),$(DEBFULLNAME) <$(DEBEMAIL)>),$(shell \
+export MAINTAINER ?= $(or $(and $(DEBEMAIL),$(DEBFULLNAME) <$(DEBEMAIL)>),$(shell \
 	git -C $(HERE) log -1 --format='%an <%ae>' 2>/dev/null),unknown <root@localhost>)
 # the same sources make the same package
 export SOURCE_DATE_EPOCH ?= $(shell git -C $(HERE) log -1 --format=%ct 2>/dev/null || date +%s)
@@ -41,18 +41,8 @@ undkms: check-root
 	rm -rf $(DKMS_SRC)/$(PACKAGE)-$(PACKAGE_VERSION)
 
 deb: ROOT := $(abspath $(DEBDIR))/sctp-deb
-deb: DOC := $(ROOT)/usr/share/doc/$(PACKAGE)-dkms
 deb:
 	rm -rf $(ROOT)
-	mkdir -p $(ROOT)/DEBIAN $(DOC)
 	$(call copy_sources,$(ROOT)/usr/src)
-	cp $(TEMPLATES)/copyright $(DOC)
-	printf '$(PACKAGE) ($(PACKAGE_VERSION)) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- $(MAINTAINER)  %s\n' \
-		"$$(date -uRd @$(SOURCE_DATE_EPOCH))" | gzip -9n >$(DOC)/changelog.gz
-	for file in $(HERE)/packaging/control $(TEMPLATES)/postinst $(TEMPLATES)/prerm; do \
-		sed 's|@PACKAGE@|$(PACKAGE)|; s|@VERSION@|$(PACKAGE_VERSION)|; s|@MAINTAINER@|$(MAINTAINER)|' \
-			$$file >$(ROOT)/DEBIAN/$$(basename $$file); done
-	chmod 755 $(ROOT)/DEBIAN/postinst $(ROOT)/DEBIAN/prerm
-	cd $(ROOT) && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums
-	dpkg-deb --root-owner-group --build $(ROOT) $(DEB)
-	rm -rf $(ROOT)
+	SUBSTITUTE='s|@DKMS@|$(PACKAGE)|' $(TEMPLATES)/make-deb $(ROOT) $(DEB) $(PACKAGE)-dkms $(PACKAGE_VERSION) \
+		$(HERE)/packaging/control $(addprefix $(TEMPLATES)/,postinst prerm)

@@ -9,7 +9,7 @@ DKMS	?= dkms
 DKMS_SRC ?= /usr/src
 DEBDIR	?= $(HERE)/../build
 DEB	= $(DEBDIR)/$(PACKAGE)-dkms_$(VERSION)_all.deb
-MAINTAINER ?= $(or $(and $(DEBEMAIL),$(DEBFULLNAME) <$(DEBEMAIL)>),$(shell \
+export MAINTAINER ?= $(or $(and $(DEBEMAIL),$(DEBFULLNAME) <$(DEBEMAIL)>),$(shell \
 	git -C $(HERE) log -1 --format='%an <%ae>' 2>/dev/null),unknown <root@localhost>)
 # the same sources make the same package
 export SOURCE_DATE_EPOCH ?= $(shell git -C $(HERE) log -1 --format=%ct 2>/dev/null || date +%s)
@@ -19,12 +19,6 @@ define copy_sources
 	rm -rf $(1)/$(PACKAGE)-$(VERSION)
 	mkdir -p $(1)/$(PACKAGE)-$(VERSION)
 	cd $(HERE) && cp -rL $(LINKS) dkms.conf $(1)/$(PACKAGE)-$(VERSION)
-endef
-
-# of package $(1) into folder $(2)
-define write_changelog
-	printf '$(1) ($(VERSION)) unstable; urgency=medium\n\n  * See CHANGELOG.md of the project.\n\n -- $(MAINTAINER)  %s\n' \
-		"$$(date -uRd @$(SOURCE_DATE_EPOCH))" | gzip -9n >$(2)/changelog.gz
 endef
 
 .PHONY: dkms undkms deb check-dkms
@@ -46,18 +40,11 @@ deb: ROOT := $(abspath $(DEBDIR))/deb
 deb: DOC := $(ROOT)/usr/share/doc/$(PACKAGE)-dkms
 deb:
 	rm -rf $(ROOT)
-	mkdir -p $(ROOT)/DEBIAN $(DOC)/examples $(ROOT)/usr/share/man/man7 $(ROOT)/usr/share/man/man8
+	mkdir -p $(DOC)/examples $(ROOT)/usr/share/man/man7 $(ROOT)/usr/share/man/man8
 	$(call copy_sources,$(ROOT)/usr/src)
 	cp $(PACKAGING)/examples/* $(DOC)/examples
-	cp $(PACKAGING)/copyright $(DOC)
 	install -D -m 755 $(HERE)/tools/wccp-survey $(ROOT)/usr/sbin/wccp-survey
-	gzip -9n <$(HERE)/man/tcp_veno_jitter.7 >$(ROOT)/usr/share/man/man7/tcp_veno_jitter.7.gz
-	gzip -9n <$(HERE)/man/wccp-survey.8 >$(ROOT)/usr/share/man/man8/wccp-survey.8.gz
-	$(call write_changelog,$(PACKAGE),$(DOC))
-	for file in control postinst prerm; do \
-		sed 's|@PACKAGE@|$(PACKAGE)|; s|@VERSION@|$(VERSION)|; s|@MAINTAINER@|$(MAINTAINER)|' \
-			$(PACKAGING)/$$file >$(ROOT)/DEBIAN/$$file; done
-	chmod 755 $(ROOT)/DEBIAN/postinst $(ROOT)/DEBIAN/prerm
-	cd $(ROOT) && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums
-	dpkg-deb --root-owner-group --build $(ROOT) $(DEB)
-	rm -rf $(ROOT)
+	cp $(HERE)/man/tcp_veno_jitter.7 $(ROOT)/usr/share/man/man7
+	cp $(HERE)/man/wccp-survey.8 $(ROOT)/usr/share/man/man8
+	SUBSTITUTE='s|@DKMS@|$(PACKAGE)|' $(PACKAGING)/make-deb $(ROOT) $(DEB) $(PACKAGE)-dkms $(VERSION) \
+		$(addprefix $(PACKAGING)/,control postinst prerm)

@@ -29,16 +29,7 @@ uninstall-tools: check-tools-root
 	rm -f $(TOOLS:%=$(TOOLS_AT)/bin/%) $(TOOLS:%=$(TOOLS_AT)/share/man/man1/%.1)
 
 tools-deb: ROOT := $(abspath $(DEBDIR))/tools-deb
-tools-deb: DOC := $(ROOT)/usr/share/doc/cc-tools
 tools-deb:
 	rm -rf $(ROOT)
-	mkdir -p $(ROOT)/DEBIAN $(DOC)
 	$(call install_tools,$(ROOT)/usr)
-	gzip -9n $(ROOT)/usr/share/man/man1/*.1
-	install -m 644 $(PACKAGING)/copyright $(DOC)
-	$(call write_changelog,cc-tools,$(DOC))
-	sed 's|@VERSION@|$(VERSION)|; s|@MAINTAINER@|$(MAINTAINER)|' \
-		$(PACKAGING)/tools-control >$(ROOT)/DEBIAN/control
-	cd $(ROOT) && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums
-	dpkg-deb --root-owner-group --build $(ROOT) $(TOOLS_DEB)
-	rm -rf $(ROOT)
+	$(PACKAGING)/make-deb $(ROOT) $(TOOLS_DEB) cc-tools $(VERSION) $(PACKAGING)/tools/control

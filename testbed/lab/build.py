@@ -19,7 +19,8 @@ from lab.errors import BadInput, LabError, unknown
 
 PROJECT = Path(__file__).resolve().parents[2]
 TESTBED = PROJECT / "testbed"
-BUILD = PROJECT / "build"
+# a package has no room beside its sources (testbed/packaging/wrapper)
+BUILD = Path(os.environ.get("LAB_BUILD") or PROJECT / "build")
 MODULE_SOURCES = PROJECT / "tcp_veno_jitter"
 SCTP_SOURCES = PROJECT / "sctp_jitter"
 TFRC_SOURCES = PROJECT / "tfrc_uddj_user"

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The Debian packages hold what they should, and lintian finds nothing."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab.build import PROJECT
+
+pytestmark = pytest.mark.skipif(
+    not shutil.which("dpkg-shlibdeps"), reason="no dpkg-shlibdeps: apt-get install dpkg-dev"
+)
+NAMES = {
+    "cc-tools", "libtfrc-dev", "libtfrc2", "sctp-jitter-dkms", "tfrc-tools", "veno-jitter-dkms",
+    "veno-lab",
+}  # fmt: skip
+
+
+def run(*command, **variables) -> str:
+    done = subprocess.run(
+        list(map(str, command)),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=os.environ | {name: str(value) for name, value in variables.items()},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory) -> dict[str, Path]:
+    """All packages, by their names."""
+    folder = tmp_path_factory.mktemp("debs")
+    run("make", "-C", PROJECT, "debs", DEBDIR=folder)
+    found = {path.name.split("_")[0]: path for path in folder.iterdir()}
+    assert set(found) == NAMES  # and nothing that a build has left
+    return found
+
+
+@pytest.fixture(scope="module")
+def unpacked(packages, tmp_path_factory) -> dict[str, Path]:
+    """Their files."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    for name, path in packages.items():
+        run("dpkg-deb", "-x", path, folder / name)
+    return {name: folder / name for name in packages}
+
+
+def test_each_says_what_it_is(packages):
+    """Nothing is left to fill in, and only the library's parts depend on a machine."""
+    for name, path in packages.items():
+        fields = dict(
+            line.split(": ", 1) for line in run("dpkg-deb", "-f", path).splitlines() if ": " in line
+        )
+        assert fields["Package"] == name and "@" not in "".join(
+            value for field, value in fields.items() if field != "Maintainer"
+        )
+        assert (fields["Architecture"] == "all") == ("tfrc" not in name)
+        if name in ("libtfrc2", "tfrc-tools"):
+            assert "libc6 (>= " in fields["Depends"]
+
+
+@pytest.mark.skipif(not shutil.which("lintian"), reason="no lintian: apt-get install lintian")
+def test_lintian_finds_nothing(packages):
+    said = run("lintian", "--allow-root", "--fail-on", "none", *packages.values())
+    assert not [line for line in said.splitlines() if line.startswith(("E: ", "W: "))], said
+
+
+def test_a_program_is_built_with_the_library(unpacked, tmp_path):
+    """By pkg-config's words, as on a machine that has both packages; the tools need neither."""
+    (library,) = (unpacked["libtfrc2"] / "usr" / "lib").iterdir()
+    developer = unpacked["libtfrc-dev"] / "usr"
+    words = (developer / "lib" / library.name / "pkgconfig" / "libtfrc.pc").read_text()
+    assert f"libdir=/usr/lib/{library.name}\n" in words and "-ltfrc" in words
+    source = PROJECT / "tfrc_uddj_user" / "examples" / "stream.c"
+    run("cc", f"-I{developer / 'include'}", "-o", tmp_path / "stream", source,
+        f"-L{developer / 'lib' / library.name}", f"-Wl,-rpath-link,{library}",
+        library / "libtfrc.so.2", "-lm")  # fmt: skip
+    listed = run("ldd", tmp_path / "stream", LD_LIBRARY_PATH=library)
+    assert f"libtfrc.so.2 => {library}" in listed
+    assert "tfrc-send" in run(unpacked["tfrc-tools"] / "usr" / "bin" / "tfrc-send", "--help")
+
+
+def test_the_lab_s_package_has_all_that_is_read(unpacked):
+    """What git has of these folders but tests, and what makes packages; nothing is left beside."""
+    there = unpacked["veno-lab"] / "usr" / "share" / "veno-lab"
+    files = {str(path.relative_to(there)) for path in there.rglob("*") if path.is_file()}
+    folders = ("testbed", "tcp_veno_jitter", "sctp_jitter", "tfrc_uddj_user")
+    listed = subprocess.run(
+        ["git", "-C", PROJECT, "ls-files", *folders], capture_output=True, text=True
+    )
+    if listed.returncode:
+        pytest.skip("not a checkout of git")
+    wanted = {
+        name
+        for name in listed.stdout.splitlines()
+        if "/tests/" not in name and Path(name).name not in ("postinst", "prerm")
+    }
+    assert wanted <= files and not {name for name in files if "/tests/" in name or ".pyc" in name}
+    wrapper = unpacked["veno-lab"] / "usr" / "bin" / "veno-lab"
+    assert os.access(wrapper, os.X_OK) and "exec /usr/share/veno-lab/" in wrapper.read_text()
+
+
+def test_the_same_sources_make_the_same_library(packages, tmp_path):
+    """Two builds in two places agree in every byte."""
+    run("make", "-C", PROJECT / "tfrc_uddj_user", "deb", DEBDIR=tmp_path)
+    for path in tmp_path.iterdir():
+        assert path.read_bytes() == packages[path.name.split("_")[0]].read_bytes(), path.name
+
+
+def test_a_repository_has_them_all(packages, tmp_path):
+    apt = PROJECT / "tcp_veno_jitter" / "packaging" / "apt-repo"
+    run(apt, tmp_path, *packages.values())
+    index = (tmp_path / "Packages").read_text().splitlines()
+    assert {line.split(": ")[1] for line in index if line.startswith("Package: ")} == NAMES
