@@ -227,15 +227,21 @@ def test_manual_lists_every_parameter(name):
     assert sorted(listed) == sorted((key, low, high, value) for value, low, high, key in declared)
 
 
+def made_twice(target: str, folder: Path) -> Path:
+    """Return the package that TARGET makes, which is the same the second time."""
+    packages = []
+    for name in ("a", "b"):
+        make(f"DEBDIR={folder / name}", target, SOURCE_DATE_EPOCH=1700000000)
+        packages += (folder / name).glob("*.deb")
+    first, second = packages
+    assert first.read_bytes() == second.read_bytes()
+    return first
+
+
 @needs_dpkg
 def test_same_sources_make_the_same_package(tmp_path):
     """Two builds agree in every byte."""
-    packages = []
-    for name in ("a", "b"):
-        make(f"DEBDIR={tmp_path / name}", "deb", SOURCE_DATE_EPOCH=1700000000)
-        packages += (tmp_path / name).glob("*.deb")
-    first, second = packages
-    assert first.read_bytes() == second.read_bytes()
+    made_twice("deb", tmp_path)
 
 
 # --- cc-compare and cc-watch --------------------------------------------------
@@ -263,13 +269,8 @@ def test_tools_are_installed_and_taken_away(tmp_path):
 @needs_dpkg
 def test_package_of_the_tools(tmp_path):
     """It holds what runs, and two builds agree in every byte."""
-    packages = []
-    for name in ("a", "b"):
-        make(f"DEBDIR={tmp_path / name}", "tools-deb", SOURCE_DATE_EPOCH=1700000000)
-        packages += (tmp_path / name).glob("*.deb")
-    first, second = packages
-    assert first.read_bytes() == second.read_bytes()
-    assert run("dpkg-deb", "-R", first, tmp_path / "unpacked").returncode == 0
+    package = made_twice("tools-deb", tmp_path)
+    assert run("dpkg-deb", "-R", package, tmp_path / "unpacked").returncode == 0
     control = (tmp_path / "unpacked" / "DEBIAN" / "control").read_text()
     assert "Package: cc-tools\nVersion: " in control and "@" not in control.split("Maintainer")[0]
     assert_tools_run(tmp_path / "unpacked" / "usr")

@@ -6,11 +6,23 @@ on servers, where nothing else should have to be installed.
 first, `sockdiag` and `connections` to the second.
 """
 
+import argparse
 import sys
 
 
 class Complaint(Exception):
     """What a person got wrong, or what is missing: one line that names the cure."""
+
+
+def option_parser(program: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """Return what reads options; its texts are shown as they are, and no option is cut short."""
+    return argparse.ArgumentParser(
+        prog=program,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
 
 
 def say(program: str, text: str) -> None:

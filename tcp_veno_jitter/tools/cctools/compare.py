@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cctools import Complaint, algorithms, rounds, say
+from cctools import Complaint, algorithms, option_parser, rounds, say
 from cctools.page import page
 from cctools.pinging import family_of, pinging
 from cctools.rounds import Plan, Run, Slot, run_rounds
@@ -141,13 +141,7 @@ def between(low: float, high: float):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = option_parser(PROGRAM, DESCRIPTION, EPILOG)
     add = made.add_argument
     add("host", metavar="HOST", help="where `iperf3 -s` runs (with --command: what is pinged)")
     add("-a", "--algorithms", metavar="A,B", help="which (default: this machine's default, and"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from cctools import Complaint, say
+from cctools import Complaint, option_parser, say
 from cctools.connections import OURS, Connection, Losses, Watcher
 from cctools.sockdiag import Kernel
 from cctools.tracing import Verdicts
@@ -300,13 +300,7 @@ def log(file: TextIO, source: Source, selection: Selection, interval_s: float) -
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = option_parser(PROGRAM, DESCRIPTION, EPILOG)
     add = made.add_argument
     add("words", nargs="*", metavar="WORD", help="only connections whose addresses, algorithm or"
         " state have all of these")  # fmt: skip
