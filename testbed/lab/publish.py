@@ -167,6 +167,11 @@ def write(run: Path, docs: Path) -> Path:
     if goodput := report.goodput_over_time(scenario, results, run):
         figures[over_time.name] = goodput.caption
         over_time.write_text(timelines.goodput_figure(goodput.grid))
+    rtt_path = docs / f"{scenario.id}-{report.RTT_OVER_TIME}.svg"
+    rtt_path.unlink(missing_ok=True)
+    if rtt := report.rtt_over_time(scenario, results, run):
+        figures[rtt_path.name], svg = rtt
+        rtt_path.write_text(svg)
     share_delay = docs / f"{scenario.id}-{report.SHARE_DELAY}.svg"
     share_delay.unlink(missing_ok=True)
     if any(scatter.shares(results)):

@@ -43,6 +43,7 @@ PEERS_OVER_TIME = ("reno", "bbr", "cubic", "veno", "westwood")  # the first two 
 ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
 SEEDS_FOR_95 = 6
 GOODPUT_OVER_TIME = "goodput-over-time"
+RTT_OVER_TIME = "rtt-over-time"
 SHARE_DELAY = "share-delay"
 MAX_COLUMNS, MAX_PANELS = 4, 12  # of goodput over time
 MARKS = {"holds": "✓", "does not hold": "✗", "undecided": "?", "not measured": "·"}
@@ -517,9 +518,12 @@ def _over_time(
     if goodput:
         svg = timelines.goodput_figure(goodput.grid)
         figure = figures.add(GOODPUT_OVER_TIME, goodput.caption, svg)
+    rtt = rtt_over_time(scenario, results, folder)
     return {
         "goodput": figure,
         "caption": goodput.caption if goodput else "",
+        "rtt": figures.add(RTT_OVER_TIME, *rtt) if rtt else None,
+        "rtt_caption": rtt[0] if rtt else "",
         "windows": windows,
         "place": place_text(scenario, middle_place(scenario)),
     }
@@ -550,6 +554,18 @@ def goodput_over_time(
     which = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
     shown = ", ".join(filter(None, (names, at, which)))
     return GoodputOverTime(f"Goodput of the flows under test over time: {shown}", grid)
+
+
+def rtt_over_time(scenario: Scenario, results: list[dict], folder: Path) -> tuple[str, str] | None:
+    """Return caption and SVG of the RTT over time on a wireless chain, as WCCP's paper plots it: of
+    what is compared in the middle, from the samples in FOLDER."""
+    compared = _compared(scenario, results, folder) if scenario.medium else {}
+    if not compared:
+        return None
+    seeds = ", ".join(str(seed) for seed in sorted({r["seed"] for r, _ in compared.values()}))
+    at = place_text(scenario, middle_place(scenario))
+    shown = ", ".join(filter(None, (", ".join(compared), at, f"seed {seeds}")))
+    return f"RTT of the flows under test over time: {shown}", timelines.rtt_figure(compared)
 
 
 def _sampled(

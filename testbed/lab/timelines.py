@@ -131,6 +131,35 @@ def goodput_figure(grid: Grid) -> str:
         return to_svg(figure)
 
 
+# --- RTT over time ------------------------------------------------------------------------
+
+
+def rtt_figure(compared: dict[str, tuple[dict[str, Any], pl.DataFrame]]) -> str:
+    """Return the SVG of the smoothed RTT over time of some points' flows under test, each point
+    with its flows' samples, by the algorithm's name: a line a flow, MAX_FLOWS_DRAWN at most."""
+    with plt.rc_context(RC):
+        figure, axes = plt.subplots(figsize=(9.2, 3.4))
+        for name, (result, flows) in compared.items():
+            look = style(name)
+            tested = [flow["name"] for flow in result["flows"] if flow["under_test"]]
+            for number, flow in enumerate(tested[:MAX_FLOWS_DRAWN]):
+                rows = flows.filter(pl.col("flow") == flow).sort("time_s")
+                axes.plot(
+                    rows["time_s"], rows["srtt_ms"].fill_null(math.nan), color=look.colour,
+                    ls=look.dash, lw=1.6 if look.ours else 1.2, label=None if number else name,
+                )  # fmt: skip
+        axes.set_xlim(0, max(result["params"]["duration_s"] for result, _ in compared.values()))
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("time (s)")
+        axes.set_ylabel("smoothed RTT (ms)")
+        axes.legend(
+            loc="lower right", bbox_to_anchor=(1.005, 0.985), ncol=len(compared), handlelength=3.2,
+            borderaxespad=0,
+        )  # fmt: skip
+        figure.subplots_adjust(left=0.085, right=0.985, bottom=0.15, top=0.9)
+        return to_svg(figure)
+
+
 # --- one point over time ------------------------------------------------------------------
 
 

@@ -445,6 +445,33 @@ def test_what_nodes_said_is_drawn(tmp_path):
     assert all(f">{flow}<" in section for flow in "ab")
 
 
+def test_rtt_over_time_is_drawn_of_a_wireless_chain(tmp_path):
+    """As WCCP's paper plots it, of all that is compared; of wires the links' delay says it."""
+    chain = {"kind": "wireless-chain", "nodes": 3, "offloads": False}
+    wireless = make_scenario(topology=chain, medium={"rate_mbps": 2}, links={})
+    results = make_results(make_scenario(), ("jtcp", "reno"), seeds=2)
+    for scenario, drawn in ((wireless, True), (make_scenario(), False)):
+        folder = tmp_path / scenario.topology.kind
+        for result in results:
+            write_samples(folder, result)
+        html = write(scenario, results, folder)
+        check_page(html)
+        caption = "RTT of the flows under test over time: jtcp, reno, seed 1"
+        assert (caption in html) == drawn
+        path = folder / "plots" / f"{report.RTT_OVER_TIME}.svg"
+        assert path.is_file() == drawn
+    svg = (tmp_path / "wireless-chain" / "plots" / f"{report.RTT_OVER_TIME}.svg").read_text()
+    assert [svg.count(f">{name}<") for name in ("jtcp", "reno")] == [1, 1]
+    folder = tmp_path / "wireless-chain"
+    meta = make_meta(results, scenario=wireless.id, source=wireless.source)
+    (folder / "meta.json").write_text(json.dumps(meta))
+    (folder / "results.jsonl").write_text("\n".join(map(json.dumps, results)))
+    publish.main(folder, folder / "docs")
+    name = f"{wireless.id}-{report.RTT_OVER_TIME}.svg"
+    assert f"](./{name})" in (folder / "docs" / f"{wireless.id}.md").read_text()
+    assert (folder / "docs" / name).read_text() == svg
+
+
 def test_a_published_table_says_what_each_column_is():
     scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [1, 3]}, "rate": RATE_AXIS})
     results = make_results(scenario, ("jtcp", "reno"), seeds=6)
