@@ -14,9 +14,22 @@ from lab import completion, execute, exits, listing, options
 from lab import scenario as scenarios
 from lab.backends import BACKENDS, open_backend
 from lab.backends.base import Backend
+from lab.cluster import crew as crews
+from lab.cluster.crew import Crew
 from lab.errors import BadInput, unknown
 from lab.exits import EXIT_FAILED, EXIT_INTERRUPTED
-from lab.options import Jobs, Modules, Resume, Settings, check_seed, job_count, names, overrides
+from lab.options import (
+    Jobs,
+    Modules,
+    Resume,
+    Scheduler,
+    Settings,
+    Slurm,
+    check_seed,
+    job_count,
+    names,
+    overrides,
+)
 from lab.scenario import Scenario
 
 PROGRAM = "testbed/run"
@@ -76,6 +89,8 @@ def main(
         ),
     ] = 1,
     jobs: Jobs = 0,
+    scheduler: Scheduler = "",
+    slurm: Slurm = 0,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for the results.", show_default="results/NAME"),
@@ -101,6 +116,7 @@ def main(
       testbed/run veno-single --algorithms jtcp,bbr --set loss_pct=1,5 --seeds 6
       testbed/run ./mine.toml --out /tmp/mine --resume
       testbed/run demo --module ./tcp_mine.c --algorithms mine,cubic,bbr
+      testbed/run veno-single --seeds 20 --scheduler tcp://10.0.0.5:8786
 
     Exit status: 0 all points ran, 1 a point failed, 2 bad input, 130 interrupted.
     """
@@ -117,9 +133,11 @@ def main(
     scenario = scenarios.load(name, overrides(set_))
     chosen = _algorithms(scenario, algorithms)
     numbers = _seeds(scenario, seeds, seed)
+    crews.check(scheduler, slurm, jobs, backend)
     jobs = job_count(jobs)
     make_backend = partial(_with_modules, make_backend, module or [])
-    raise typer.Exit(_run(scenario, chosen, numbers, make_backend, jobs, out, resume))
+    with crews.gathered(scheduler, slurm) as crew:
+        raise typer.Exit(_run(scenario, chosen, numbers, make_backend, jobs, crew, out, resume))
 
 
 def _with_modules(make_backend: Callable[[], Backend], paths: list[str]) -> Backend:
@@ -154,6 +172,7 @@ def _run(
     seeds: list[int],
     make_backend: Callable[[], Backend],
     jobs: int,
+    crew: Crew | None,
     out: Path | None,
     resume: bool,
 ) -> int:
@@ -171,7 +190,7 @@ def _run(
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
     store = Store(folder)
     jobs = min(jobs, len(todo)) if backend.side_by_side else 1
-    sweep = runner.run(scenario, todo, backend, store, jobs)
+    sweep = runner.run(scenario, todo, backend, store, jobs, crew)
     verdicts = claims.judge(scenario, sweep.results)
     console = Console(width=None if sys.stdout.isatty() else 120)
     if sweep.reused:

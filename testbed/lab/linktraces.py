@@ -30,6 +30,8 @@ KEYS = {"trace": "rate", "delay_trace": "delay", "loss_trace": "loss"}
 UNITS = {"rate": "Mb/s", "delay": "ms", "loss": "%"}
 # what a unit is to lablink: bytes/s, ns, probability times 2^32
 SCALES = {"rate": 125e3, "delay": 1e6, "loss": 2**32 / 100}
+# files that are elsewhere than their name says, as where points run on other machines (lab.cluster)
+elsewhere: dict[str, Path] = {}
 LARGEST = {"rate": 100_000.0, "delay": 60_000.0, "loss": 100.0}
 
 
@@ -107,7 +109,7 @@ def of(name: str, kind: str, seed: int) -> Schedule:
     """Return the rate, delay or loss (KIND) of NAME: a model's realisation SEED, or a file."""
     if name in linkmodels.MODELS:
         return _from_model(name, kind, seed)
-    path = Path(name)
+    path = elsewhere.get(name) or Path(name)
     try:
         stat = path.stat()
     except OSError as error:

@@ -40,6 +40,19 @@ Jobs = Annotated[
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on in DIR; finished points are not run again.")
 ]
+Scheduler = Annotated[
+    str,
+    typer.Option(
+        metavar="tcp://HOST:PORT",
+        help="Run points on the workers of this Dask scheduler (docs/cluster.md).",
+    ),
+]
+Slurm = Annotated[
+    int,
+    typer.Option(
+        metavar="N", help="Run points in N jobs of Slurm, each a Dask worker (docs/cluster.md)."
+    ),
+]
 
 
 def overrides(settings: list[str] | None) -> dict[str, str]:

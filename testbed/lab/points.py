@@ -158,7 +158,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     links = {}
     for hop in at.topology.all_hops:
         link = at.links.get(hop, Link())
-        links[hop] = asdict(link) | {"seed": derived_seed(seed, hop)}
+        links[hop] = vars(link) | {"seed": derived_seed(seed, hop)}  # a flat one: asdict() is slow
     flows: list[dict[str, Any]] = []
     udp: list[dict[str, Any]] = []
     spans: list[tuple[int, int]] = []  # of each pair of hosts: the hops between them

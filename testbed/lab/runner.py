@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -27,9 +27,10 @@ from rich.progress import (
 from lab import build as builds
 from lab import harm, lablink
 from lab.backends.base import Backend
+from lab.cluster.crew import Crew
 from lab.cpus import claimed
+from lab.ended import Ended, ended
 from lab.links import link_of
-from lab.metrics import summarize
 from lab.points import Point
 from lab.scenario import Scenario
 from lab.store import Store
@@ -48,12 +49,18 @@ class Sweep:
 
 
 def run(
-    scenario: Scenario, points: list[Point], backend: Backend, store: Store, jobs: int
+    scenario: Scenario,
+    points: list[Point],
+    backend: Backend,
+    store: Store,
+    jobs: int,
+    crew: Crew | None = None,
 ) -> Sweep:
-    """Run those of POINTS that STORE does not have yet; return all that it then has."""
+    """Run those of POINTS that STORE does not have yet, JOBS side by side, or on the machines of a
+    CREW; return all that it then has."""
     about = {"scenario": scenario.id, "title": scenario.title, "source": scenario.source}
     keep, finish = _keeps_samples(scenario, points), harm.add if scenario.run.harm else None
-    return run_points(points, backend, store, jobs, keep, about, finish)
+    return run_points(points, backend, store, jobs, keep, about, finish, crew)
 
 
 def run_points(
@@ -64,6 +71,7 @@ def run_points(
     keep: Callable[[Point], bool],
     about: dict[str, Any],
     finish: Callable[[list[dict[str, Any]]], None] | None = None,
+    crew: Crew | None = None,
 ) -> Sweep:
     """As run(), with points of any number of scenarios. KEEP: whose samples stay; ABOUT: what
     meta.json says of the run besides how it was made; FINISH: see Store.assemble()."""
@@ -71,10 +79,12 @@ def run_points(
     sweep = Sweep([], reused=len(points) - len(missing))
     todo = list({point.id: point for point in missing}.values())  # an axis may not concern all
     started = time.time()
+    if crew:
+        about = about | {"machines": crew.describe()}
     store.write_json("meta.json", _meta(about, points, backend, started, sweep))
     try:
         if todo:
-            _run_all(todo, backend, store, jobs, keep, sweep)
+            _run_all(todo, backend, store, jobs, keep, sweep, crew)
     finally:
         sweep.results = store.assemble(points, finish)
         store.write_json("meta.json", _meta(about, points, backend, started, sweep, time.time()))
@@ -86,16 +96,28 @@ def _keeps_samples(scenario: Scenario, points: list[Point]) -> Callable[[Point],
     return lambda point: keep == "all" or (keep == "first-seed" and point.seed == first_seed)
 
 
-def _run_all(todo, backend, store, jobs: int, keep, sweep: Sweep) -> None:
-    work: queue.SimpleQueue = queue.SimpleQueue()
-    for batch in backend.batches(todo, jobs):
-        work.put(batch)
+def _run_all(todo, backend, store, jobs: int, keep, sweep: Sweep, crew: Crew | None) -> None:
     outcomes: queue.Queue = queue.Queue()
     stop = threading.Event()
-    workers = [
-        threading.Thread(target=_worker, args=(backend, work, outcomes, stop, store, keep))
-        for _ in range(jobs)
-    ]
+
+    def on_ended(one: Ended) -> None:
+        if one.error:
+            path = store.add_failure(one.point, one.error, one.log)
+            outcomes.put(f"{one.point.describe()}: {one.error} (log: {path})")
+            return
+        store.add(one.point, one.result, one.samples)
+        outcomes.put(None)
+
+    batches = backend.batches(todo, crew.cores() if crew else jobs)
+    if crew:
+        crew.carry(backend, todo)
+        tasks = [partial(crew.work, batches, keep, on_ended, stop)]
+    else:
+        work: queue.SimpleQueue = queue.SimpleQueue()
+        for batch in batches:
+            work.put(batch)
+        tasks = [partial(_work, backend, work, keep, on_ended, stop)] * jobs
+    workers = [threading.Thread(target=_or_say, args=(task, outcomes)) for task in tasks]
     for worker in workers:
         worker.start()
     try:
@@ -108,31 +130,21 @@ def _run_all(todo, backend, store, jobs: int, keep, sweep: Sweep) -> None:
             worker.join()
 
 
-def _worker(backend, work, outcomes, stop, store, keep) -> None:
-    """Take batches until there are none; report each point, or what broke the backend."""
-
-    def on_outcome(outcome) -> None:
-        point, error, log = outcome.point, outcome.error, outcome.log
-        if not error:
+def _work(backend, work, keep, on_ended, stop) -> None:
+    """Take batches until there are none; report each point."""
+    with claimed() as cpu:
+        while not stop.is_set():
             try:
-                result = summarize(point, outcome.raw)
-            except Exception as unreadable:  # this point's samples; the others go on
-                error, log = f"its samples make no sense: {unreadable}", traceback.format_exc()
-        if error:
-            path = store.add_failure(point, error, log)
-            outcomes.put(f"{point.describe()}: {error} (log: {path})")
-            return
-        store.add(point, result, outcome.raw, keep(point))
-        outcomes.put(None)
+                batch = work.get_nowait()
+            except queue.Empty:
+                return
+            backend.run_batch(batch, cpu, lambda out: on_ended(ended(out, keep(out.point))), stop)
 
+
+def _or_say(task: Callable[[], None], outcomes: queue.Queue) -> None:
+    """Do TASK; what breaks it is an outcome, too."""
     try:
-        with claimed() as cpu:
-            while not stop.is_set():
-                try:
-                    batch = work.get_nowait()
-                except queue.Empty:
-                    return
-                backend.run_batch(batch, cpu, on_outcome, stop)
+        task()
     except BaseException as error:
         outcomes.put(error)
 
@@ -145,6 +157,7 @@ def _follow(outcomes, workers, total: int, sweep: Sweep) -> None:
             try:
                 outcome = outcomes.get(timeout=0.2)
             except queue.Empty:
+                progress.idle()
                 if not any(worker.is_alive() for worker in workers) and outcomes.empty():
                     raise RuntimeError("every worker ended, but not every point") from None
                 continue
@@ -162,7 +175,7 @@ class _Progress:
 
     def __init__(self, total: int):
         self._total, self._done, self._said_s = total, 0, time.monotonic()
-        self._started_s = self._said_s
+        self._started_s = self._idle_s = self._said_s
         self._bar = None
         console = Console(stderr=True)
         if console.is_terminal:
@@ -191,13 +204,23 @@ class _Progress:
         self._done += 1
         if self._bar:
             self._bar.advance(self._task)
-            return
-        now_s = time.monotonic()
-        if now_s - self._said_s >= PLAIN_PROGRESS_S or self._done == self._total:
-            self._said_s = now_s
-            spent_s = now_s - self._started_s
-            left_s = spent_s / self._done * (self._total - self._done)
-            self.say(f"{self._done} of {self._total} points, {spent_s:.0f} s, {left_s:.0f} s left")
+        elif self._done == self._total:
+            self._tell()
+        elif time.monotonic() - self._idle_s >= PLAIN_PROGRESS_S:
+            self.idle()
+
+    def idle(self) -> None:
+        """Nothing more has ended yet: where there is no bar, say now and then how far it is. Points
+        of other machines come many at once, so the first of them says little."""
+        self._idle_s = time.monotonic()
+        if self._done and not self._bar and self._idle_s - self._said_s >= PLAIN_PROGRESS_S:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._said_s = time.monotonic()
+        spent_s = self._said_s - self._started_s
+        left_s = spent_s / self._done * (self._total - self._done)
+        self.say(f"{self._done} of {self._total} points, {spent_s:.0f} s, {left_s:.0f} s left")
 
 
 def _meta(

@@ -34,6 +34,14 @@ def write_atomically(path: Path, text: str) -> None:
         ) from None
 
 
+def sample_names(point: Point, raw: Path, keep_samples: bool) -> list[str]:
+    """Return which files of RAW, a guest's folder of POINT, are kept."""
+    kept = [*(SAMPLES if keep_samples else ()), *([VERDICTS] if point.has_verdicts else ())]
+    kept += [RATIOS] if keep_samples and "tcp_jitter_ratio" in point.spec["traces"] else []
+    kept += [AGENTS] if keep_samples and (raw / AGENTS).exists() else []
+    return kept
+
+
 class Store:
     @staticmethod
     def check(folder: Path, resume: bool) -> None:
@@ -68,13 +76,11 @@ class Store:
             return False
         return not with_samples or all(self._sample_file(point, n).exists() for n in SAMPLES)
 
-    def add(self, point: Point, result: dict[str, Any], raw: Path, keep_samples: bool) -> None:
-        """Keep the result of POINT; its samples first, so that a result is never without them."""
-        kept = [*(SAMPLES if keep_samples else ()), *([VERDICTS] if point.has_verdicts else ())]
-        kept += [RATIOS] if keep_samples and "tcp_jitter_ratio" in point.spec["traces"] else []
-        kept += [AGENTS] if keep_samples and (raw / AGENTS).exists() else []
-        for name in kept:
-            write_atomically(self._sample_file(point, name), (raw / name).read_text())
+    def add(self, point: Point, result: dict[str, Any], samples: dict[str, str]) -> None:
+        """Keep the result of POINT; its SAMPLES (file -> text) first, so that a result is never
+        without them."""
+        for name, text in samples.items():
+            write_atomically(self._sample_file(point, name), text)
         write_atomically(self._point_file(point), json.dumps(result, sort_keys=True) + "\n")
 
     def add_failure(self, point: Point, error: str, log: str) -> Path:

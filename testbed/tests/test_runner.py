@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from test_scenario import GOOD
 
-from lab import cpus, points, runner, scenario
+from lab import cpus, ended, points, runner, scenario
 from lab.backends.base import Backend, Outcome
 from lab.errors import LabError
 from lab.store import Store
@@ -46,7 +46,7 @@ def test_points_that_are_alike_run_once(tmp_path, monkeypatch):
     loaded = scenario.parse("test", tree)
     sweep = points.expand(loaded, ("jtcp", "reno"), [1], lambda names, *_: "")
     assert len(sweep) == 4 and len({point.id for point in sweep}) == 3
-    monkeypatch.setattr(runner, "summarize", lambda point, raw: {"of": point.algorithm})
+    monkeypatch.setattr(ended, "summarize", lambda point, raw: {"of": point.algorithm})
     monkeypatch.setattr(Store, "_sample_file", lambda *_: tmp_path / "any")
     monkeypatch.setattr(runner, "_keeps_samples", lambda *_: lambda point: False)
     backend = Recorder()

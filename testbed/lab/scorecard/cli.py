@@ -17,9 +17,11 @@ from lab import harm, options, points, runner
 from lab.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, is_algorithm_name
 from lab.backends import BACKENDS, open_backend
 from lab.backends.base import Backend
+from lab.cluster import crew as crews
+from lab.cluster.crew import Crew
 from lab.errors import BadInput, LabError, unknown
 from lab.exits import EXIT_FAILED, EXIT_GATE, EXIT_INTERRUPTED
-from lab.options import Jobs, Modules, Resume, Settings
+from lab.options import Jobs, Modules, Resume, Scheduler, Settings, Slurm
 from lab.points import Point
 from lab.scorecard import judge, page, rows
 from lab.scorecard.judge import Card, Gap, Place
@@ -75,6 +77,8 @@ def main(
     ] = "virtual",
     kernel: Annotated[str, typer.Option(metavar="KERNEL", help="As testbed/run --help says.")] = "",
     jobs: Jobs = 0,
+    scheduler: Scheduler = "",
+    slurm: Slurm = 0,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for the page.", show_default="results/scorecard"),
@@ -90,12 +94,14 @@ def main(
     Examples:
       testbed/run scorecard --module ./my_cc.c --quick
       testbed/run scorecard --algorithms westwood --rows 5.1.3 --seeds 1
+      testbed/run scorecard --rows random-paths --paths 10000 --scheduler tcp://10.0.0.5:8786
 
     Exit status: 0 all points ran, whatever they say; 1 a point or a module failed, 2 bad input,
     3 see --gate, 130 interrupted.
     """
     asked, of_rows = options.names(algorithms), options.names(rows_)
     settings = options.overrides(set_)
+    crews.check(scheduler, slurm, jobs, backend)
     jobs = options.job_count(jobs)
     _check(asked, of_rows, settings, paths, path_seed, seeds, backend)
     choice = Choice(of_rows, quick, paths, path_seed, tuple(settings.items()))
@@ -105,11 +111,12 @@ def main(
         return
     folder = out or (Path("results") / NAME if resume else fresh_folder(NAME))
     Store.check(folder, resume)
-    made = open_backend(backend, kernel)
-    run = _Run(choice, sections, made, folder, jobs)
-    run.prepare(asked, module or [])
     numbers = list(range(1, (seeds or (QUICK_SEEDS if quick else SEEDS)) + 1))
-    raise typer.Exit(run.go(numbers, gate))
+    with crews.gathered(scheduler, slurm) as crew:
+        made = open_backend(backend, kernel)
+        run = _Run(choice, sections, made, folder, jobs, crew)
+        run.prepare(asked, module or [])
+        raise typer.Exit(run.go(numbers, gate))
 
 
 def _check(names, of_rows, settings, paths, path_seed, seeds, backend) -> None:
@@ -132,10 +139,16 @@ class _Run:
     """One run of the scorecard: what is judged, on what, and where the page goes."""
 
     def __init__(
-        self, choice: Choice, sections: list[Section], backend: Backend, folder: Path, jobs: int
+        self,
+        choice: Choice,
+        sections: list[Section],
+        backend: Backend,
+        folder: Path,
+        jobs: int,
+        crew: Crew | None = None,
     ):
         self.choice, self.sections, self.backend = choice, sections, backend
-        self.folder, self.jobs = folder, jobs
+        self.folder, self.jobs, self.crew = folder, jobs, crew
         self.judged: list[str] = []  # what the user wants to know about, as columns
         self.refused: dict[str, Refused] = {}  # column -> why it cannot be run
         self.modules: list[str] = []
@@ -183,7 +196,9 @@ class _Run:
             "rows": [row.id for section in self.sections for row in section.rows],
         }
         jobs = min(self.jobs, len(todo)) if self.backend.side_by_side else 1
-        sweep = runner.run_points(todo, self.backend, store, jobs, lambda _: False, about, harm.add)
+        sweep = runner.run_points(
+            todo, self.backend, store, jobs, lambda _: False, about, harm.add, self.crew
+        )
         why = partial(self._why_missing, {_key(point): point for point in todo}, store)
         card = judge.judge(self.sections, self.columns, sweep.results, why)
         meta = store.read_json("meta.json")
