@@ -47,6 +47,8 @@ COMMANDS = {
                         "verdicts DIR --csv all.csv"),
     "rates": Command("lab.rates", "Draw flows' rates over time, and their losses.",
                      "rates DIR FIGURE.svg"),
+    "report": Command("lab.reports", "The report of a run anew, or a page over many runs.",
+                      "report results"),
     "publish": Command("lab.publish", "Make a run a page of docs/results.", "publish DIR"),
     "bench": Command("lab.bench", "How fast is the lab on this machine?", "bench"),
     "traces": Command("lab.tracestats", "What traces of links are like.", "traces starlink"),

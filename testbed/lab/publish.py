@@ -70,7 +70,7 @@ def page(
 ) -> str:
     """Return the page of a run. FIGURES: those besides goodput, file name -> what it shows."""
     names = list(dict.fromkeys(result["algorithm"] for result in results))
-    command = shlex.join(_without_out(shlex.split(meta["command"])))
+    command = shlex.join(without_out(shlex.split(meta["command"])))
     parts = [
         f"# {scenario.id}: {scenario.title}",
         scenario.description.strip(),
@@ -108,7 +108,7 @@ def _took(meta: dict[str, Any]) -> str:
     return "" if meta.get("points_of_earlier_runs") else f" in {meta['wall_s']:.0f} s"
 
 
-def _without_out(arguments: list[str]) -> list[str]:
+def without_out(arguments: list[str]) -> list[str]:
     """Drop where the results went: it means nothing to a reader."""
     kept, skip = [], False
     for argument in arguments:
@@ -155,7 +155,7 @@ def write(run: Path, docs: Path) -> Path:
     meta = read_meta(run)
     docs.mkdir(parents=True, exist_ok=True)
     if meta["scenario"] == SCORECARD:
-        command = shlex.join(_without_out(shlex.split(meta["command"])))
+        command = shlex.join(without_out(shlex.split(meta["command"])))
         text = (run / f"{SCORECARD}.md").read_text().replace(meta["command"], command)
         (docs / f"{SCORECARD}.md").write_text(text)
         return docs / f"{SCORECARD}.md"

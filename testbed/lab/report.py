@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lab import plots, scatter, timelines
+from lab import explorer, plots, scatter, timelines
 from lab.claims import Verdict
 from lab.metrics import mean_goodput_mbps
 from lab.plots import Cells, Metric, Place
@@ -100,38 +100,49 @@ def write_report(
     meta: dict[str, Any],
     verdicts: Sequence[Verdict],
     failures: Sequence[str],
+    copy: Path | None = None,
 ) -> Path:
-    """Write report.html and plots/*.svg into STORE_FOLDER and return the report's path."""
+    """Write report.html and plots/*.svg into STORE_FOLDER and return the report's path. COPY: where
+    to write it instead, without links to the raw data."""
     figures = Figures(store_folder / "plots")
     names = _algorithms(scenario, results, meta)
-    environment = jinja2.Environment(
+    html = (
+        templates()
+        .get_template("report.html.j2")
+        .render(
+            scenario=scenario,
+            headline=headline(scenario, results),
+            tally=tally(verdicts),
+            warnings=warnings(results, meta, failures),
+            interval_note=interval_note(results, scenario),
+            main_figure=figures.add_metric(scenario, results, HEADLINE),
+            lines=any(len(axis.levels) > 1 for axis in scenario.axes),
+            main_table=metric_table(scenario, results, HEADLINE, names),
+            classification=_classification(results),
+            details=_details(scenario, results, names, figures),
+            claims=[claim_row(verdict) for verdict in verdicts],
+            over_time=_over_time(scenario, results, store_folder, figures),
+            ratios=_ratios(scenario, results, store_folder, figures),
+            agents=_agents(scenario, results, store_folder, figures),
+            explorer=_explorer(scenario, results, store_folder, linked=copy is None),
+            failures=list(failures),
+            reproduce=reproduce(meta),
+            tc=sorted(meta.get("tc_commands_of_first_point", {}).items()),
+            modules=sorted((meta.get("module_srcversions") or {}).items()),
+            source=json.dumps(meta.get("source", scenario.source), indent=2, ensure_ascii=False),
+        )
+    )
+    path = copy or store_folder / "report.html"
+    write_atomically(path, html + "\n")
+    return path
+
+
+def templates() -> jinja2.Environment:
+    """Return what pages are made of."""
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    html = environment.get_template("report.html.j2").render(
-        scenario=scenario,
-        headline=headline(scenario, results),
-        tally=tally(verdicts),
-        warnings=warnings(results, meta, failures),
-        interval_note=interval_note(results, scenario),
-        main_figure=figures.add_metric(scenario, results, HEADLINE),
-        lines=any(len(axis.levels) > 1 for axis in scenario.axes),
-        main_table=metric_table(scenario, results, HEADLINE, names),
-        classification=_classification(results),
-        details=_details(scenario, results, names, figures),
-        claims=[claim_row(verdict) for verdict in verdicts],
-        over_time=_over_time(scenario, results, store_folder, figures),
-        ratios=_ratios(scenario, results, store_folder, figures),
-        agents=_agents(scenario, results, store_folder, figures),
-        failures=list(failures),
-        reproduce=reproduce(meta),
-        tc=sorted(meta.get("tc_commands_of_first_point", {}).items()),
-        modules=sorted((meta.get("module_srcversions") or {}).items()),
-        source=json.dumps(meta.get("source", scenario.source), indent=2, ensure_ascii=False),
-    )
-    path = store_folder / "report.html"
-    write_atomically(path, html + "\n")
-    return path
 
 
 class Figures:
@@ -169,10 +180,7 @@ def _details(
     if sum(not flow.is_udp for flow in scenario.flows) > 1:
         for flow in [flow for flow in scenario.flows if not flow.is_udp]:
             details.append({"table": _flow_table(scenario, results, flow, names), "figure": None})
-    several = any(sum(not flow["cross"] for flow in r["flows"]) > 1 for r in results)
-    for name in DETAILS:
-        if name == "jain" and not several:
-            continue
+    for name in _details_of(results):
         if any(result.get(name) is not None for result in results):
             figure = figures.add_metric(scenario, results, name) if name in WITH_FIGURE else None
             if name == scatter.DELAY:
@@ -182,6 +190,12 @@ def _details(
                 {"table": metric_table(scenario, results, name, names), "figure": figure}
             )
     return details
+
+
+def _details_of(results: list[dict]) -> list[str]:
+    """Return which further measures mean something here."""
+    several = any(sum(not flow["cross"] for flow in r["flows"]) > 1 for r in results)
+    return [name for name in DETAILS if several or name != "jain"]
 
 
 def _classification(results: list[dict]) -> dict[str, Any] | None:
@@ -216,6 +230,17 @@ def _flow_table(
     table = metric_table(scenario, alone, HEADLINE, names)
     title = f"Goodput of “{flow.name}” ({count}{kind})"
     return replace(table, id=f"flow-{flow.name}", title=title, bound=[])
+
+
+def _explorer(
+    scenario: Scenario, results: list[dict], folder: Path, linked: bool
+) -> dict[str, Any] | None:
+    """Return what the live figures are drawn from; nothing without results. LINKED: whether the
+    raw data will lie beside the page."""
+    if not results:
+        return None
+    metrics, middle = (HEADLINE, *_details_of(results)), middle_place(scenario)
+    return explorer.data(scenario, results, folder, metrics, middle, linked)
 
 
 # --- tables -------------------------------------------------------------------------------

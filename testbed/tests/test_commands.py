@@ -2,7 +2,9 @@
 """testbed/veno-lab: each thing that the lab does is a subcommand, and each says how."""
 
 import os
+import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import TESTBED, run_command
@@ -46,6 +48,8 @@ def test_help_names_every_command_and_a_wrong_one_gets_the_nearest():
         (("agree", "/nowhere", "/nowhere"), "agree: /nowhere is not the folder of a finished run"),
         (("verdicts", "/nowhere"), "verdicts: /nowhere is not the folder of a finished run"),
         (("publish", "/nowhere"), "publish: /nowhere is not the folder of a finished run"),
+        (("report", "/nowhere"), "report: /nowhere is no finished run and has none below it"),
+        (("run", "demo", "--scheduler", "x", "--slurm", "1"), "run: --scheduler takes machines"),
         (("exec", "--backend", "moon", "true"), "exec: unknown backend 'moon'"),
     ],
 )
@@ -121,3 +125,27 @@ def test_a_shell_is_offered_names():
 
     assert "veno-wan" in offered("veno-lab show veno-") and "list" in offered("veno-lab li")
     assert offered("veno-lab run demo --algorithms jtcp,cu") == ["jtcp,cubic"]
+
+
+def test_pip_installs_the_checkout(tmp_path):
+    """As `pip install -e testbed` does, in an environment of one's own: the command is there, runs
+    from anywhere, and is the checkout's."""
+    pytest.importorskip("wheel", reason="testbed/setup test installs it")
+    checkout = tmp_path / "testbed"
+    checkout.mkdir()
+    for path in ("pyproject.toml", "requirements.txt"):
+        shutil.copy(TESTBED / path, checkout)
+    for package in ("lab", "veno_lab"):
+        (checkout / package).symlink_to(TESTBED / package)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    options = ["--no-deps", "--no-build-isolation", "--ignore-installed", "--prefix", tmp_path]
+    done = subprocess.run([*pip, *options, "-e", checkout], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [site] = tmp_path.glob("lib/python*/site-packages")
+    command = [
+        sys.executable, "-c", f"import site; site.addsitedir('{site}');"
+        f"exec(open('{tmp_path / 'bin' / 'veno-lab'}').read())", "list", "demo",
+    ]  # fmt: skip
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "demo" in done.stdout, done.stderr

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from lab import claims, plots, publish, rates, ratios, report, timelines
+from lab import claims, plots, publish, rates, ratios, report, reports, timelines
 from lab.points import bound_mbps, resolve
 from lab.scenario import CLASSIFIED, Scenario, parse
 from lab.verdicts import scores
@@ -296,7 +296,22 @@ def test_text_from_a_scenario_is_escaped(tmp_path):
     results = make_results(scenario, ("jtcp", "reno"), seeds=2)
     html = write(scenario, results, tmp_path, [f"point {nasty}"], command=nasty)
     check_page(html)
-    assert "<script" not in html and "&lt;script&gt;" in html
+    assert "<script>alert" not in html and "&lt;script&gt;" in html
+    assert html.count("<script") == 2  # the page's own: its data, and what draws it
+
+
+def test_a_copy_that_is_sent_names_no_folder_and_links_to_no_file(one_axis, tmp_path):
+    scenario, results, _, _ = one_axis
+    folder = tmp_path / "run"
+    (folder / "points").mkdir(parents=True)
+    command = f"testbed/run veno-single --out {folder} --seeds 7"
+    meta = make_meta(results, command=command, scenario=scenario.id, source=scenario.source)
+    (folder / "meta.json").write_text(json.dumps(meta))
+    (folder / "results.jsonl").write_text("".join(json.dumps(r) + "\n" for r in results))
+    assert '"kept": true' in reports._of_run(folder, None).read_text()
+    html = reports._of_run(folder, tmp_path / "copy.html").read_text()
+    assert str(folder) not in html and "testbed/run veno-single --seeds 7" in html
+    assert '"kept": false' in html
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
