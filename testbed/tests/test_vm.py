@@ -243,7 +243,7 @@ def test_without_qemu_the_cure_is_named(tmp_path):
 
 
 def test_too_little_memory_is_said(monkeypatch):
-    monkeypatch.setattr(vm, "QEMU_MEMORY_MB", 1 << 40)
+    monkeypatch.setattr(vm, "EMULATOR_MEMORY_MB", 1 << 40)
     with pytest.raises(LabError, match=r"needs .* MB of memory .* --jobs 1"):
         vm.check_memory()
 

@@ -25,7 +25,13 @@ from lab.points import Point, least_rate_mbps
 
 QEMU = "qemu-system-x86_64"
 GUEST_MEMORY_MB = 512
-QEMU_MEMORY_MB = GUEST_MEMORY_MB + 256  # a guest's and the emulator's own
+WATCHED = ("debug",)  # kernels that testbed/setup builds: they watch themselves
+WATCHED_MEMORY_MB = 1536  # what KASAN, lockdep and kmemleak know takes most of it
+# QEMU's tables are programs that a kernel interprets; with all checks on that takes half a minute
+# for each bridge, and then it gives up. The BIOS knows the interrupts, too. And what takes long
+# there is no lockup.
+WATCHED_TOLD = "pci=noacpi watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300"
+EMULATOR_MEMORY_MB = 256  # its own
 RESULTS_ROOM_MB = 64
 BOOT_COST_S, POINT_COST_S, MBIT_COST_S = 15.0, 2.0, 0.015  # of one core, as measured
 WIRELESS_COST = 1.0  # of a second on a wireless medium, emulated
@@ -62,8 +68,8 @@ def wanted_cpus(cpus: int, clock: str) -> int:
     return cpus
 
 
-def debian_kernel(want: str) -> builds.Kernel:
-    """Return Debian's kernel WANT (as testbed/setup takes it), fetched if it is missing."""
+def prepared_kernel(want: str) -> builds.Kernel:
+    """Return the kernel WANT (as testbed/setup takes it), fetched or built if it is missing."""
     builds.setup("vm", VM_KERNEL=want)
     folder = Path(builds.setup_paths(VM_KERNEL=want)["vm"])
     release = (folder / "release").read_text().strip()
@@ -83,23 +89,30 @@ def debian_kernel(want: str) -> builds.Kernel:
     )
 
 
-def check_memory() -> None:
+def check_memory(guest_mb: int = GUEST_MEMORY_MB) -> None:
     """Refuse to start a guest that this machine has no memory for."""
+    needed_mb = guest_mb + EMULATOR_MEMORY_MB
     fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     free_mb = int(fields["MemAvailable"].split()[0]) >> 10
-    if free_mb < QEMU_MEMORY_MB:
+    if free_mb < needed_mb:
         raise LabError(
-            f"a virtual machine needs {QEMU_MEMORY_MB} MB of memory and {free_mb} MB are free:"
+            f"a virtual machine needs {needed_mb} MB of memory and {free_mb} MB are free:"
             " end something, or give --jobs 1"
         )
 
 
-def machine(kernel: builds.Kernel, processor: str, told: str, cpus: int = 1) -> list[str]:
+def machine(
+    kernel: builds.Kernel,
+    processor: str,
+    told: str,
+    cpus: int = 1,
+    memory_mb: int = GUEST_MEMORY_MB,
+) -> list[str]:
     """Return the command that boots KERNEL, which is TOLD this on its command line."""
     _, clock, options = PROCESSORS[processor]
     return [
         QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-        "-serial", "stdio", "-m", str(GUEST_MEMORY_MB), "-smp", str(cpus), *options,
+        "-serial", "stdio", "-m", str(memory_mb), "-smp", str(cpus), *options,
         "-kernel", str(kernel.image), "-initrd", str(kernel.image.with_name("initrd")),
         "-append", f"console=ttyS0 quiet panic=-1 {clock} {told}",
     ]  # fmt: skip
@@ -128,10 +141,12 @@ class VmBackend(Backend):
     def __init__(self, kernel: str = "", cpus: int = 1):
         self.clock = wanted_clock()
         self.cpus = wanted_cpus(cpus, self.clock)
-        self.build = builds.prepare(debian_kernel(kernel), self.name, f"{self.clock}-{cpus}")
+        self.build = builds.prepare(prepared_kernel(kernel), self.name, f"{self.clock}-{cpus}")
         if not shutil.which(QEMU):
             raise LabError(f"no {QEMU}: apt-get install qemu-system-x86")
-        check_memory()
+        self.watched = kernel in WATCHED
+        self.memory_mb = WATCHED_MEMORY_MB if self.watched else GUEST_MEMORY_MB
+        check_memory(self.memory_mb)
         self.processor = "jumps"
         if self.clock == "real":
             self.processor = "kvm" if kvm_boots(self.build.kernel) else "tcg"
@@ -164,7 +179,9 @@ class VmBackend(Backend):
             "ipv6.disable_ipv6=1 mitigations=off nokaslr norandmaps"
             f" LAB_INIT={guest}/init LAB_FS=9p LAB_DIR={guest}"
         )
-        boot = machine(self.build.kernel, self.processor, told, self.cpus)
+        if self.watched:
+            told += f" {WATCHED_TOLD}"
+        boot = machine(self.build.kernel, self.processor, told, self.cpus, self.memory_mb)
         held = ["taskset", "-c", str(cpu)] if self.cpus == 1 else []
         return [*held, *boot, *shares]
 
