@@ -21,7 +21,16 @@ from sctp_net import DATA, INIT, INIT_ACK, SACK, Capture, Net
 from sctp_peer import packet_of
 
 from labtest.claims import Claims, check_log
-from labtest.guest import LIBC, abort, errno_as_nobody, first_in_line, inside, refusal, run_cmd
+from labtest.guest import (
+    LIBC,
+    abort,
+    errno_as_nobody,
+    first_in_line,
+    inside,
+    refusal,
+    run_cmd,
+    write_file,
+)
 
 TIMESTAMP = 190
 ECHO = 1
@@ -183,6 +192,26 @@ def check_restricted():
         load()
         assert errno_as_nobody(lambda: net.set_algorithm(sock, "jsctp")) == errno.EPERM
         assert errno_as_nobody(lambda: net.set_algorithm(sock, DEFAULT)) == 0
+    unload()
+
+
+@claim("the administrator says which algorithms everybody may choose, in one go or not at all")
+def check_allowed():
+    allowed = Path("/proc/sys/net/sctp/allowed_congestion_control")
+    load()
+    assert allowed.read_text().split() == [DEFAULT]
+    with contextlib.closing(net.sctp_socket("a")) as sock:
+        write_file(allowed, "jsctp_abe rfc9260")
+        assert allowed.read_text().split() == [DEFAULT, "jsctp_abe"]
+        assert errno_as_nobody(lambda: net.set_algorithm(sock, "jsctp_abe")) == 0
+        assert errno_as_nobody(lambda: net.set_algorithm(sock, "jsctp")) == errno.EPERM
+        for wrong in ("jsctp no_such_thing", "jsct", "jsctp jsctp"):
+            assert refusal(lambda names=wrong: write_file(allowed, names)) == errno.ENOENT, wrong
+        assert allowed.read_text().split() == [DEFAULT, "jsctp_abe"]
+        write_file(allowed, DEFAULT)
+        assert errno_as_nobody(lambda: net.set_algorithm(sock, "jsctp_abe")) == errno.EPERM
+        with inside("a"):
+            assert not allowed.exists()
     unload()
 
 
