@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo check fmt bench-lab bench-cost clean distclean help
+.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo check fmt bench-lab bench-cost clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -27,6 +27,7 @@ help:
 	@echo "                tfrc-deb, lab-deb: one of these; make apt-repo: in a folder for apt (APT_KEY=)"
 	@echo "make sctp-install, sctp-dkms, sctp-deb, sctp-uninstall, sctp-undkms   the same for SCTP"
 	@echo "make sctp-series   the SCTP patches of one kernel line for git am (LINE=6.1)"
+	@echo "make sctp-netdev   the same as part of the kernel, with the algorithms, to be posted (SOURCE=a tree of net-next)"
 	@echo "make lab        build all the lab needs, run nothing"
 	@echo "make test-debug the modules' tests and the demo on a kernel with KASAN, UBSAN, lockdep and kmemleak"
 	@echo "make check      style and static checks only"
@@ -113,6 +114,9 @@ sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb:
 
 sctp-series:
 	@$(MAKE) --no-print-directory -C sctp_jitter series OUT='$(CURDIR)/build/sctp/series'
+
+sctp-netdev:
+	@$(MAKE) --no-print-directory -C sctp_jitter netdev OUT='$(CURDIR)/build/sctp/netdev'
 
 tfrc:
 	@$(MAKE) --no-print-directory -C tfrc_uddj_user all

@@ -91,6 +91,7 @@
 #include "estimators/jitter_ratio.h"
 #include "estimators/tabe.h"
 #include "estimators/veno_backlog.h"
+#include "sctp_jsctp_info.h"
 #include "tcp_param.h"
 
 #define CREATE_TRACE_POINTS
@@ -504,7 +505,7 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 	}
 }
 
-/* --- /proc/net/sctp/cong -------------------------------------------------- */
+/* --- what it tells of a path ---------------------------------------------- */
 
 #define JSCTP_PPM	1000000
 
@@ -513,21 +514,37 @@ static s32 jsctp_ppm(s32 ratio)
 	return ((s64)ratio * JSCTP_PPM) >> JITTER_RATIO_SHIFT;
 }
 
-/* Not locked: the figures may be of different moments. */
+/* The figures may be of different moments, where nothing is locked. */
+static void jsctp_tell(const struct jsctp *j, struct sctp_jsctp_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->bw_bytes_per_s = READ_ONCE(j->bandwidth.bw_bytes_per_s);
+	info->jr_ppm = jsctp_ppm(READ_ONCE(j->ratio.jr));
+	info->sjr_ppm = jsctp_ppm(READ_ONCE(j->ratio.sjr));
+	info->min_rtt_us = READ_ONCE(j->min_rtt_us);
+	info->srtt_us = READ_ONCE(j->srtt_us);
+	info->sent_us = READ_ONCE(j->newest.sent_us);
+	info->received_us = READ_ONCE(j->newest.received_us);
+	info->queue_us = READ_ONCE(j->standing_us);
+	info->sampled = j->ratio.sampled;
+	info->contested = j->contested;
+	info->doubted = j->doubted;
+}
+
+/* For /proc/net/sctp/cong. */
 static void jsctp_show(struct sctp_transport *t, struct seq_file *seq)
 {
-	const struct jsctp *j = sctp_cong_priv(t);
+	struct sctp_jsctp_info info;
 
-	seq_printf(seq, " jr_ppm=%d sjr_ppm=%d sampled=%d bw_bytes_per_s=%llu",
-		   jsctp_ppm(READ_ONCE(j->ratio.jr)),
-		   jsctp_ppm(READ_ONCE(j->ratio.sjr)), j->ratio.sampled,
-		   READ_ONCE(j->bandwidth.bw_bytes_per_s));
+	jsctp_tell(sctp_cong_priv(t), &info);
+	seq_printf(seq, " jr_ppm=%d sjr_ppm=%d sampled=%u bw_bytes_per_s=%llu",
+		   info.jr_ppm, info.sjr_ppm, info.sampled,
+		   info.bw_bytes_per_s);
 	seq_printf(seq, " min_rtt_us=%u srtt_us=%u sent_us=%u received_us=%u",
-		   READ_ONCE(j->min_rtt_us), READ_ONCE(j->srtt_us),
-		   READ_ONCE(j->newest.sent_us),
-		   READ_ONCE(j->newest.received_us));
-	seq_printf(seq, " queue_us=%u contested=%d doubted=%d",
-		   READ_ONCE(j->standing_us), j->contested, j->doubted);
+		   info.min_rtt_us, info.srtt_us, info.sent_us,
+		   info.received_us);
+	seq_printf(seq, " queue_us=%u contested=%u doubted=%u", info.queue_us,
+		   info.contested, info.doubted);
 }
 
 /* --- the module ---------------------------------------------------------- */

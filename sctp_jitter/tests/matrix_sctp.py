@@ -94,16 +94,21 @@ def test_nothing_new_to_complain_of(target, tmp_path):
     assert built == {"sctp.ko", "sctp_diag.ko", "sctp_jsctp.ko"}
 
 
+def body_of(patch: Path) -> bytes:
+    """Return what PATCH changes that modules are made of."""
+    return subprocess.run(
+        ["awk", '/^diff --git / { keep = $3 ~ "^a/(net|include)/" } keep', patch],
+        capture_output=True, check=True,
+    ).stdout  # fmt: skip
+
+
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_builds_after_each_patch(target, tmp_path):
     """git bisect stops at no patch that does not build."""
     out = unpatched(target, tmp_path / "out")
     for patch in patches_for(version_of(target.source())):
         before = {path: path.stat().st_mtime_ns for path in out.rglob("*.ko")}
-        body = subprocess.run(
-            ["awk", '/^diff --git / { keep = $3 ~ "^a/(net|include)/" } keep', patch],
-            capture_output=True, check=True,
-        ).stdout  # fmt: skip
+        body = body_of(patch)
         if not body:
             continue  # documentation, selftests
         subprocess.run(["patch", "-d", out, "-p1", "-N", "-s", "-F0"], input=body, check=True)
@@ -111,6 +116,32 @@ def test_builds_after_each_patch(target, tmp_path):
         after = {path: path.stat().st_mtime_ns for path in out.rglob("*.ko")}
         assert len(after) == 2 and after != before, f"{patch.name} changed nothing"
         print(f"{target.name}: {patch.name} builds", file=sys.stderr)
+
+
+@pytest.mark.parametrize("target", TARGETS[-2:], ids=lambda target: target.name)
+@pytest.mark.parametrize("series", ["timers", "miss-indications", "idle-retransmit", "cong"])
+def test_netdev_builds_after_each_patch(target, series, tmp_path):
+    """As part of the kernel, too; neither W=1 nor sparse has anything new to say."""
+    whole = target.tree.parent / "source"
+    run("make", "-s", "-C", FOLDER, "netdev", f"OUT={tmp_path / 'netdev'}",
+        f"SOURCE={target.source()} {whole}")  # fmt: skip
+    out = unpatched(target, tmp_path / "out")
+    for path in ("net/netns/sctp.h", "linux/inet_diag.h", "uapi/linux/inet_diag.h"):
+        (out / "include" / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(whole / "include" / path, out / "include" / path)
+    checks = ["W=1", "CONFIG_SCTP_CONG_JSCTP=m"]
+    checks += ["C=2", f"CHECK={SPARSE}"] if SPARSE else []
+    before = complaints(modules(target, out, *checks))
+    patches = sorted((tmp_path / "netdev" / series).glob("*.patch"))
+    for patch in patches:
+        body = body_of(patch)
+        if "cover-letter" in patch.name or not body:
+            continue
+        subprocess.run(["patch", "-d", out, "-p1", "-N", "-s", "-F0"], input=body, check=True)
+        new = [line for line in complaints(modules(target, out, *checks)) if line not in before]
+        assert not new, f"{patch.name}: " + "\n".join(new)
+        print(f"{target.name}: {series}/{patch.name} builds", file=sys.stderr)
+    assert (out / "net/sctp/sctp_jsctp.ko").exists() == (series == "cong")
 
 
 # --- a real host -------------------------------------------------------------

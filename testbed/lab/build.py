@@ -72,7 +72,7 @@ def _sources(folder: Path, *patterns: str) -> list[Path]:
         path
         for pattern in patterns
         for path in folder.rglob(pattern)
-        if "tests" not in path.relative_to(folder).parts
+        if not {"tests", "netdev"} & {*path.relative_to(folder).parts}
     ]
 
 
