@@ -200,6 +200,23 @@ static const struct place lossiest = {50e6, 0.2};
 
 static uint64_t sim_seed = 3;
 
+/* A minute of one FLOW there. */
+static struct sim sim_at(const struct place *place, struct sim_flow *flow,
+			 uint64_t seed)
+{
+	return (struct sim){
+		.path = {.rate_bps = place->rate_bps,
+			 .loss = place->loss,
+			 .queue_pkts = 25,
+			 .delay_ns = 20 * SIM_MS,
+			 .header_bytes = 42},
+		.flow = flow,
+		.flows = 1,
+		.duration = 60 * SIM_SECOND,
+		.seed = seed,
+	};
+}
+
 /* What a sender sends there, bit/s. */
 static double sent_over(const struct place *place,
 			enum tfrc_discrimination discrimination,
@@ -207,17 +224,7 @@ static double sent_over(const struct place *place,
 			struct tfrc_sender_info *info)
 {
 	static struct sim_flow flow;
-	struct sim sim = {
-		.path = {.rate_bps = place->rate_bps,
-			 .loss = place->loss,
-			 .queue_pkts = 25,
-			 .delay_ns = 20 * SIM_MS,
-			 .header_bytes = 42},
-		.flow = &flow,
-		.flows = 1,
-		.duration = 60 * SIM_SECOND,
-		.seed = sim_seed,
-	};
+	struct sim sim = sim_at(place, &flow, sim_seed);
 
 	flow = (struct sim_flow){.config = {.discrimination = discrimination},
 				 .payload_bytes = 1000,
@@ -305,17 +312,7 @@ static double sent_after_calm(const struct place *place,
 			      void *arg)
 {
 	static struct sim_flow flow;
-	struct sim sim = {
-		.path = {.rate_bps = place->rate_bps,
-			 .loss = place->loss,
-			 .queue_pkts = 25,
-			 .delay_ns = 20 * SIM_MS,
-			 .header_bytes = 42},
-		.flow = &flow,
-		.flows = 1,
-		.duration = 60 * SIM_SECOND,
-		.seed = 3,
-	};
+	struct sim sim = sim_at(place, &flow, 3);
 	double sent = 0;
 
 	flow = (struct sim_flow){.payload_bytes = 1000,
