@@ -15,7 +15,7 @@ from lab.plots import Place
 from lab.scenario import Scenario
 
 QUANTILES = 100  # steps of a distribution
-TIMES_MAX = 60_000  # numbers over time that a page may have
+TIMES_MAX = 22_000  # numbers over time that a page may have
 
 
 def data(

@@ -546,4 +546,7 @@ def inline(svg: str, prefix: str, title: str) -> str:
     body = re.sub(r"url\(#", f"url(#{prefix}-", body)
     body = re.sub(r'href="#', f'href="#{prefix}-', body)
     body = re.sub(r' (?:width|height)="[\d.]+pt"', "", body, count=2)
+    body = re.sub(r"font-family: ('DejaVu Sans',)[^;\"]*", r"font-family: \1 sans-serif", body)
+    body = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), body)
+    body = re.sub(r"\n +", "\n", body)
     return body.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)

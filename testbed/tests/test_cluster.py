@@ -41,6 +41,7 @@ def started():
             ))  # fmt: skip
         return running[-1]
 
+    start.running = running
     yield start
     for process in running:
         process.kill()
@@ -134,6 +135,27 @@ def test_a_killed_worker_loses_nothing_and_results_are_those_of_a_local_run(
     near = sweep("near")
     assert files(tmp_path / "near") == files(tmp_path / "far")
     assert near.results == far.results
+
+
+def test_a_scheduler_that_goes_ends_the_run_in_words(backend, started, tmp_path, monkeypatch):
+    monkeypatch.setattr(crew, "CONNECT_S", 3.0)  # so long it is looked for
+    address = scheduler_of(started, tmp_path)
+    worker = worker_of(started, tmp_path, address, "w")
+    store = Store(tmp_path / "far")
+    todo = short_points(backend)
+
+    def go() -> None:
+        while len(descendants(worker.pid)) < 2:
+            time.sleep(0.05)
+        for process in started.running:
+            process.kill()
+
+    with crew.gathered(address, 0) as of:
+        killer = threading.Thread(target=go)
+        killer.start()
+        with pytest.raises(LabError, match="the scheduler is gone; what is finished is kept"):
+            runner.run_points(todo, backend, store, 1, lambda _: False, {}, None, of)
+        killer.join()
 
 
 def test_slurm_is_asked_for_jobs_that_end_with_the_run(backend, tmp_path, monkeypatch):

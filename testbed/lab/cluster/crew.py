@@ -107,7 +107,8 @@ class Crew:
     def leave(self) -> None:
         """Take back what the scheduler keeps for workers that are to come."""
         if self._carrier and self._client.status == "running":
-            self._client.unregister_worker_plugin(self._carrier)
+            with suppress(Exception):  # it may go this very moment
+                self._client.unregister_worker_plugin(self._carrier)
 
     def _threads(self) -> int:
         if time.monotonic() - self._counted_s >= COUNTED_S:

@@ -294,7 +294,9 @@
       super("explorer-times", 380);
       [this.one, this.kind] = ["one-of", "series"].map((name) => byId(`explorer-times-${name}`));
       options(this.one, data.times.map((of) => [data.algorithms[of.algorithm].name, data.places[of.place], `seed ${of.seed}`].filter(Boolean).join(", ")));
-      options(this.kind, Object.keys(data.times[0].series));
+      const kinds = Object.keys(data.times[0].series);
+      options(this.kind, kinds);
+      this.kind.value = Math.max(kinds.findIndex((kind) => kind.startsWith("Window")), 0);
       this.whole();
       for (const select of [this.one, this.kind]) select.addEventListener("change", () => { this.whole(); this.draw(); });
       for (const [name, factor] of [["in", 0.5], ["out", 2], ["whole", 0]])
