@@ -4,7 +4,8 @@
  * UDP (RFC 6951), so that the kernel's SCTP leaves its packets alone.
  *
  *   usrsctp_peer sink PORT                  prints the bytes of one association
- *   usrsctp_peer send ADDRESS PORT BYTES    sends that many
+ *   usrsctp_peer send ADDRESS PORT BYTES [ALGORITHM]   sends that many; ALGORITHM:
+ *                                           rfc2581 (its default), hstcp, htcp, rtcc
  *
  * Both ends' UDP port is 9899.
  */
@@ -17,6 +18,10 @@
 #include <usrsctp.h>
 
 #define UDP_PORT 9899
+/* the stack knows it (netinet/sctp.h), its public header names the values alone */
+#ifndef SCTP_PLUGGABLE_CC
+#define SCTP_PLUGGABLE_CC 0x00001202
+#endif
 #define MESSAGE_BYTES 14400
 #define WAIT_US 10000
 
@@ -41,6 +46,32 @@ static struct socket *open_socket(void)
 			       sizeof(encaps)))
 		die("SCTP_REMOTE_UDP_ENCAPS_PORT");
 	return so;
+}
+
+static void choose(struct socket *so, const char *name)
+{
+	static const struct {
+		const char *name;
+		unsigned int number;
+	} algorithms[] = {
+		{ "rfc2581", SCTP_CC_RFC2581 },
+		{ "hstcp", SCTP_CC_HSTCP },
+		{ "htcp", SCTP_CC_HTCP },
+		{ "rtcc", SCTP_CC_RTCC },
+	};
+	size_t n;
+
+	for (n = 0; n < sizeof(algorithms) / sizeof(*algorithms); n++) {
+		struct sctp_assoc_value wanted = { .assoc_value = algorithms[n].number };
+
+		if (strcmp(name, algorithms[n].name))
+			continue;
+		if (usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_PLUGGABLE_CC, &wanted,
+				       sizeof(wanted)))
+			die("SCTP_PLUGGABLE_CC");
+		return;
+	}
+	die(name);
 }
 
 static struct sockaddr_in address(const char *host, const char *port)
@@ -84,11 +115,13 @@ static void sink(const char *port)
 	usrsctp_close(listening);
 }
 
-static void send_bytes(const char *host, const char *port, unsigned long bytes)
+static void send_bytes(const char *host, const char *port, unsigned long bytes,
+		       const char *algorithm)
 {
 	struct sockaddr_in at = address(host, port);
 	struct socket *so = open_socket();
 
+	choose(so, algorithm);
 	if (usrsctp_connect(so, (struct sockaddr *)&at, sizeof(at)))
 		die("usrsctp_connect");
 	while (bytes) {
@@ -113,8 +146,9 @@ int main(int argc, char **argv)
 	usrsctp_init(UDP_PORT, NULL, NULL);
 	if (argc == 3 && !strcmp(argv[1], "sink"))
 		sink(argv[2]);
-	else if (argc == 5 && !strcmp(argv[1], "send"))
-		send_bytes(argv[2], argv[3], strtoul(argv[4], NULL, 10));
+	else if ((argc == 5 || argc == 6) && !strcmp(argv[1], "send"))
+		send_bytes(argv[2], argv[3], strtoul(argv[4], NULL, 10),
+			   argc == 6 ? argv[5] : "rfc2581");
 	else
 		return 2;
 	while (usrsctp_finish())
