@@ -13,7 +13,7 @@ import pytest
 from conftest import run_command
 from test_runner import Recorder
 
-from lab import publish, runner
+from lab import ended, publish
 from lab.build import PROJECT
 from lab.errors import BadInput, LabError
 from lab.scorecard import cli, judge, page, rows
@@ -200,7 +200,7 @@ def test_what_a_row_alone_needs_and_cannot_have_stops_no_other(tmp_path, monkeyp
     def summarize(point, _raw):
         return point.labels() | {"flows": [], "queue_drop_pct": 1.0, "goodput_mbps": 1.0}
 
-    monkeypatch.setattr(runner, "summarize", summarize)
+    monkeypatch.setattr(ended, "summarize", summarize)
     choice = Choice(rows=("hops", "shallow-slow"))
     run = cli._Run(choice, rows.load(choice), WithoutMedium(), tmp_path, 1)
     run.prepare(("vegas",), [])
