@@ -58,9 +58,10 @@
  *   listen  too much is lost: three quarters of what was delivered, until 64
  *           packets have told the noise, or 192 if it takes few of them.
  *   dip     base has not been seen for 5 s, or drains do not help: what empties
- *           the queue, down to half of what the path holds. Flows of one kind
- *           see the same smallest RTT, so they soon dip together; then the
- *           queue is empty, and base is what it is.
+ *           the queue, down to half of what the path holds, for as long as the
+ *           round trip gets shorter. Flows of one kind see the same smallest
+ *           RTT, so they soon dip together; then the queue is empty, and base
+ *           is what it is. A loss in a dip is of the window before.
  *   probe   SHARED, no room and no queue for 16 round trips, then 32 and so on:
  *           a quarter more than the most it ever had. If that is delivered,
  *           STARTUP.
@@ -76,7 +77,9 @@
  * a loss that is congestion is being repaired. The core's recovery decides what
  * to retransmit as ever.
  *
- * Without time stamps q is that of the round trip.
+ * Without time stamps q is that of the round trip. With them, what is queue on
+ * the way back by the receiver's clock alone excuses no loss: where the round
+ * trip is longer than base and Q explain, losses count as without room.
  */
 
 #include <linux/module.h>
@@ -157,7 +160,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_PACE_STARTUP_PERCENT	200
 #define VJ_PACE_EASED_PERCENT	130
 #define VJ_EASED_PKTS		4	/* startup, eased: 1/4 more a round (RFC 9406) */
-#define VJ_STAMP_MS		20
+#define VJ_STAMP_MS		16
 #define VJ_HEARD		4	/* losses that tell a share */
 #define VJ_HEARD_PKTS		512	/* that tell it for sure, beside others */
 #define VJ_SCATTER		18	/* (3 sigma)^2, of the sample and of what was heard */
@@ -184,9 +187,9 @@ enum vj_trial {
  * @forward: D
  * @base_us: smallest RTT of the last minutes (sysctl_tcp_min_rtt_wlen; us)
  * @round_queue_us: smallest q of this round trip (us)
- * @round_rtt_us: RTT of that packet (us)
+ * @round_rtt_us: smallest RTT of this round trip (us)
  * @standing_us: Q, smallest q of the last round trip (us)
- * @standing_path_us: RTT of that packet without q: base, and the queue back (us)
+ * @standing_path_us: smallest RTT of it without Q: base, and the queue back (us)
  * @standing_max_us: largest Q, fading (us)
  * @round_end: this round trip ends when that is delivered (packets)
  * @lost: tp->lost when it began (packets)
@@ -224,6 +227,7 @@ enum vj_trial {
  * @shy: without room: probes since a queue was seen; with room: how often
  *	SHARED was left because nobody else was there, since a loss there
  * @struck: too much was lost since a queue was seen
+ * @falls: the round trip got shorter by a sixteenth
  * @lossy: SHARED, with room: packets were lost
  * @doubted: SHARED: the last dip met a queue, or there was none since a loss
  * @returns: startup goes on if what is heard is noise
@@ -270,7 +274,8 @@ struct veno_jitter {
 	    undo_state:2,
 	    listens:1,
 	    shy:3,
-	    struck:1;
+	    struck:1,
+	    falls:1;
 	u8 stood:3,
 	   jumped:1,
 	   lossy:1,
@@ -279,7 +284,7 @@ struct veno_jitter {
 	   settled:1;
 };
 
-/* Time in VJ_STAMP_MS; wraps after 20 minutes. */
+/* Time in VJ_STAMP_MS; wraps after 17 minutes. */
 static u16 vj_stamp(void)
 {
 	return jiffies_to_msecs(tcp_jiffies32) / VJ_STAMP_MS;
@@ -387,6 +392,16 @@ static bool vj_is_clear(const struct veno_jitter *vj)
 	       vj->base_us + (vj->base_us >> VJ_ROOM_SHIFT);
 }
 
+/*
+ * Is the round trip as long as base and Q say? If not, only the receiver's clock
+ * says that the rest was on the way back: it may lie, so that excuses no loss.
+ */
+static bool vj_is_shown(const struct veno_jitter *vj)
+{
+	return !vj_is_room(vj, vj->standing_path_us -
+			   min(vj->standing_path_us, vj->base_us));
+}
+
 /* Its tick, and whether it goes as it should: at first and once a round trip. */
 static noinline void vj_check_clock(struct veno_jitter *vj,
 				    const struct tcp_sock *tp)
@@ -440,10 +455,10 @@ static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 						peer_clock_tick_us(&vj->clock));
 	if (unlikely(!vj->clock.tick_us))
 		queue_us = above_us;
-	if (queue_us < vj->round_queue_us) {
-		vj->round_queue_us = queue_us;
+	if (vj->round_queue_us == VJ_NO_QUEUE_US)
 		vj->round_rtt_us = rtt_us;
-	}
+	vj->round_rtt_us = min(vj->round_rtt_us, rtt_us);
+	vj->round_queue_us = min(vj->round_queue_us, queue_us);
 	quiet_us = vj->base_us >> (vj->roomy ? VJ_ROOM_SHIFT : VJ_QUIET_SHIFT);
 	if (vj->clock.tick_us <= 2 * quiet_us)
 		quiet_us = max(quiet_us, vj->clock.tick_us + 0U);
@@ -468,6 +483,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp)
 					  queue_us - vj->standing_us,
 					  vj->round_rtt_us,
 					  tcp_param_get(&vj_beta_pkts));
+	vj->falls = vj->round_rtt_us < vj_standing_rtt_us(vj) / 16 * 15;
 	vj->standing_us = queue_us;
 	vj->standing_path_us = vj->round_rtt_us - queue_us;
 	vj->round_queue_us = VJ_NO_QUEUE_US;
@@ -550,11 +566,24 @@ static void vj_sink(struct sock *sk, u32 target_pkts)
 		vj_enter(vj, VJ_ALONE);
 		vj->w_max = 0;
 	}
+	if (vj->trial >= VJ_PROBE)
+		vj->trial = VJ_NO_TRIAL;
 	vj->draining = 1;
 	vj->hold = VJ_HOLD_ROUNDS - (vj->state == VJ_SHARED && vj->roomy);
 	vj->answered = 0;
 	vj->listens = 0;
 	tp->snd_ssthresh = clamp(target_pkts, 2U, max(tcp_snd_cwnd(tp), 2U));
+}
+
+/* The window, or what it was before a trial. */
+static u32 vj_window_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj)
+{
+	return vj->trial ? tp->snd_ssthresh : tcp_snd_cwnd(tp);
+}
+
+static bool vj_dips(const struct veno_jitter *vj)
+{
+	return vj->trial == VJ_DIP || vj->trial == VJ_DIPPED;
 }
 
 /*
@@ -564,7 +593,7 @@ static void vj_sink(struct sock *sk, u32 target_pkts)
 static u32 vj_cubic_reduce(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	u32 keep = tcp_param_get(&vj_keep_percent);
-	u32 w = tcp_snd_cwnd(tp);
+	u32 w = vj_window_pkts(tp, vj);
 
 	/* one that began just now has its maximum; half is not asked back yet */
 	if (vj->epoch != vj_stamp()) {
@@ -590,7 +619,7 @@ static void vj_share(struct veno_jitter *vj, const struct tcp_sock *tp)
 	vj_enter(vj, VJ_SHARED);
 	vj->epoch = vj_stamp();
 	if (!gave_way)
-		vj->w_max = tcp_snd_cwnd(tp);
+		vj->w_max = vj_window_pkts(tp, vj);
 }
 
 /*
@@ -714,6 +743,12 @@ static bool vj_stands(struct veno_jitter *vj)
 	return true;
 }
 
+/* More drains in vain than that, and others fill the queue. */
+static u32 vj_patience(const struct veno_jitter *vj)
+{
+	return VJ_FILLS_MAX << (vj->roomy ? vj->shy : 0);
+}
+
 /*
  * What to do about the queue that stood during the last round trip. One that
  * stays deep, or of which we keep much, is not ours alone: then the window waits
@@ -737,14 +772,14 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 	/* deep, and hardly any of it ours: too little to drain, or to dip */
 	if (vj->vain == VJ_VAIN && !vj->slow)
 		vj->fills += 2;
-	if (!vj_stands(vj) && vj->fills <= VJ_FILLS_MAX << vj->shy)
+	if (!vj_stands(vj) && vj->fills <= vj_patience(vj))
 		return;
 	vj->w_max = max(vj->w_max, tcp_snd_cwnd(tp));
 	vj->fills++;
 	if (vj->vain == VJ_VAIN ||
 	    vj_backlog_reaches(tp, vj, 2 * tcp_param_get(&vj_beta_pkts)))
 		vj->fills++;
-	if (vj->fills > VJ_FILLS_MAX << vj->shy)
+	if (vj->fills > vj_patience(vj))
 		vj_share(vj, tp);
 	else if (vj->vain == VJ_VAIN || vj->fills > VJ_FILLS)
 		vj->hold = VJ_HOLD_ROUNDS;
@@ -774,6 +809,8 @@ static void vj_answer_excess(struct sock *sk)
 		vj->shy = 0;
 	vj->roomy = 0;
 	vj_sink(sk, min(keep_pkts / 8 * 7, vj_cubic_reduce(vj, tp)));
+	/* not more than was delivered: what is lost above is no noise */
+	vj->w_max = min(vj->w_max, keep_pkts);
 }
 
 /*
@@ -825,6 +862,7 @@ static void vj_begin_trial(struct sock *sk, enum vj_trial trial, u32 pkts,
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	vj->trial = trial;
+	vj->answered = 0;
 	tp->snd_ssthresh = max(back_pkts, 2U);
 	tcp_snd_cwnd_set(tp, pkts);
 }
@@ -884,7 +922,7 @@ static bool vj_needs_trial(struct sock *sk)
 	bool unseen;
 	u32 half;
 
-	if (vj->state == VJ_STARTUP || vj->draining)
+	if (vj->state == VJ_STARTUP || vj->draining || vj->listens)
 		return false;
 	unseen = (u16)(vj_stamp() - vj->base_stamp) >
 		 max(VJ_BASE_S * MSEC_PER_SEC,
@@ -930,7 +968,9 @@ static bool vj_try(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 			vj->trial = VJ_DIPPED;
 		return true;
 	case VJ_DIPPED:
-		vj_end_dip(sk);
+		/* others dip as well: it may yet be empty */
+		if (!vj->falls || vj_is_clear(vj))
+			vj_end_dip(sk);
 		return true;
 	case VJ_PROBE:
 		vj->trial = VJ_PROBED;
@@ -952,9 +992,9 @@ static bool vj_is_settled(const struct veno_jitter *vj,
 	if (vj->draining || vj->trial)
 		return false;
 	if (vj->state == VJ_SHARED)
-		return !vj->hold && tcp_snd_cwnd(tp) < vj->w_max / 8 * 7 &&
+		return !vj->hold && 8 * (u64)tcp_snd_cwnd(tp) < 7 * (u64)vj->w_max &&
 		       vj_is_clear(vj);
-	return vj->hold == 1 && vj->quiet > 0;
+	return vj->hold == 1 && vj->quiet > 0 && vj_is_shown(vj);
 }
 
 /* So much was lost of so much: that is noise, as sure as @weight of VJ_HEARD_PKTS. */
@@ -998,7 +1038,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	}
 	expected = (u64)sent_pkts * vj->noise;
 	excess = ((s64)lost_pkts - 2) * (1 << VJ_SHARE_SHIFT) - (s64)expected;
-	if (vj->roomy)
+	if (vj->roomy && vj_is_shown(vj))
 		excess -= (u64)sent_pkts << (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT);
 	excess >>= VJ_SHARE_SHIFT;
 	if (vj->state != VJ_SHARED && vj_is_settled(vj, tp))
@@ -1040,7 +1080,9 @@ static void vj_hold(struct sock *sk)
 
 	if (vj->hold > 2 || !vj->listens) {
 		vj->hold -= !!vj->hold;
-	} else if (vj->hold == 2 && !vj->draining) {
+	} else if (vj->hold == 2) {
+		if (vj->draining)
+			return;
 		vj->hold = 1;
 		vj->sent = 0;
 		vj->sent_lost = 0;
@@ -1062,7 +1104,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool measured = vj->round_queue_us != VJ_NO_QUEUE_US;
-	bool dips = vj->trial == VJ_DIP || vj->trial == VJ_DIPPED;
+	bool dips = vj_dips(vj);
 	u32 lost = tp->lost - vj->lost;
 	u32 sent = tp->delivered - vj->round_end + lost;
 	bool excess = vj_note_loss(vj, tp, sent, lost);
@@ -1071,6 +1113,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	u64 rate;
 
 	vj->judged = 0;
+	vj->settled = 0;
 	vj_hold(sk);
 	vj_check_clock(vj, tp);
 	if (measured)
@@ -1087,7 +1130,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 
 	if (vj->slow && vj_is_room(vj, vj->standing_us))
 		vj_see_room(vj);
-	vj->calm = empty ? min(vj->calm + 1, VJ_CALM_MAX) : 0;
+	vj->calm = empty && vj_is_shown(vj) ? min(vj->calm + 1, VJ_CALM_MAX) : 0;
 	if (vj_try(sk, rate, excess)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
@@ -1166,7 +1209,7 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 
 	if (vj->state == VJ_STARTUP)
 		return false;
-	if (!vj->roomy)
+	if (!vj->roomy || !vj_is_shown(vj))
 		return 2 * (u64)tcp_snd_cwnd(tp) * vj->noise < 1 << VJ_SHARE_SHIFT;
 	if (vj_is_queueless(tp, vj) ||
 	    (u64)queue_us * 100 < (u64)vj->standing_max_us * VJ_TOP_PERCENT) {
@@ -1203,7 +1246,7 @@ static void vj_note_overflow(struct veno_jitter *vj, const struct tcp_sock *tp)
 static void vj_judge(struct sock *sk, bool signalled, bool probed)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
 	u32 keep_pkts = 0;
 
 	vj->judged = 1;
@@ -1215,7 +1258,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 			return;
 		vj_note_overflow(vj, tp);
 		/* one answer is enough until it shows */
-		if (vj->hold && vj->answered)
+		if ((vj->hold || vj_dips(vj)) && vj->answered)
 			return;
 		if (vj->state == VJ_ALONE && !vj->roomy) {
 			vj_answer_excess(sk);
@@ -1232,8 +1275,14 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 		}
 	}
 	if (signalled || vj->state == VJ_ALONE)
-		keep_pkts = div_u64((u64)tcp_snd_cwnd(tp) * VJ_CE_KEEP_PERCENT,
-				    100);
+		keep_pkts = div_u64((u64)vj_window_pkts(tp, vj) *
+				    VJ_CE_KEEP_PERCENT, 100);
+	if (vj_dips(vj)) {
+		/* that is where the dip goes back to */
+		tp->snd_ssthresh = max(keep_pkts, 2U);
+		vj->answered = 1;
+		return;
+	}
 	if (vj->state == VJ_ALONE)
 		keep_pkts = min(keep_pkts, vj_drained_pkts(tp, vj));
 	vj_sink(sk, keep_pkts);
@@ -1295,7 +1344,7 @@ static u32 vj_ssthresh(struct sock *sk)
 	vj->undo_state = vj->state;
 	if (signalled || !vj->judged)
 		vj_judge(sk, signalled, probed);
-	if (vj->state == VJ_STARTUP || vj->draining ||
+	if (vj->state == VJ_STARTUP || vj->draining || vj->trial ||
 	    (vj->random && tcp_in_slow_start(tp)))
 		return tp->snd_ssthresh;
 	return max(tcp_snd_cwnd(tp), 2U);
@@ -1309,6 +1358,9 @@ static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
 	vj->sent_lost = 0;
 	vj->draining = 0;
 	vj->hold = 0;
+	vj->listens = 0;
+	vj->settled = 0;
+	vj->quiet = 0;
 	vj->trial = VJ_NO_TRIAL;
 }
 
@@ -1322,19 +1374,21 @@ static void vj_set_state(struct sock *sk, u8 new_state)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 most;
+	u32 before, most;
 
 	if (new_state != TCP_CA_Loss)
 		return;
+	before = vj_dips(vj) ? tp->snd_ssthresh : tp->prior_cwnd;
 	vj_forget_losses(vj, tp);
 	if (!tp->undo_marker)
 		return;
-	most = max(tp->prior_cwnd / 2, 2U);
-	if (vj->state == VJ_STARTUP)
+	most = max(before / 2, 2U);
+	if (vj->state == VJ_STARTUP) {
 		vj_share(vj, tp);
-	else if (vj->random && !inet_csk(sk)->icsk_retransmits)
-		most = clamp(vj_ocwnd_pkts(tp, vj), most,
-			     max(tp->prior_cwnd, 2U));
+		vj->w_max = before;
+	} else if (vj->random && !inet_csk(sk)->icsk_retransmits) {
+		most = clamp(vj_ocwnd_pkts(tp, vj), most, max(before, 2U));
+	}
 	tp->snd_ssthresh = min(tp->snd_ssthresh, most);
 }
 

@@ -921,6 +921,23 @@ def check_contended_timeout(name):
                 assert flow.info().ssthresh_pkts > 4, flow.info()
 
 
+@claim("a loss in a dip costs what one before it would", "veno_jitter")
+def check_loss_in_dip(name):
+    least, dips = [], 0
+    for start_s in (3.0, 3.4, 3.8):
+        with Path(SLOW_MBPS, queue_pkts=150, tcp_timestamps=0), Flow(name) as flow:
+            time.sleep(start_s)
+            net.PORT += 1
+            with Flow("cubic"):
+                time.sleep(22)
+                seen = [now for _, now in flow.samples(40, 0.1)]
+                least.append(min(now.ssthresh_pkts for now in seen))
+                dips += sum(now.cwnd_pkts < now.ssthresh_pkts / 4 for now in seen)
+    assert dips > 0, "there was no dip"
+    # 0.7 of a window of a few packets is what it was
+    assert min(least) >= 8, least
+
+
 @claim("120 switches in mid-flow, also in recovery, between it and others on a lossy path")
 def check_switches(name):
     others = [other for other in (*ALL, "cubic", "bbr") if other != name]
