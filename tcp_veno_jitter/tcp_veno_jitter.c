@@ -123,10 +123,10 @@ static struct tcp_param vj_pace = { .value = 1, .min = 0, .max = 1 };
 module_param_cb(pace, &tcp_param_ops, &vj_pace, 0644);
 MODULE_PARM_DESC(pace, "pace packets: 0 only under fq, 1 always (0-1)");
 
-static struct tcp_param vj_peer_clock = { .value = 1, .min = 0, .max = 1 };
+static struct tcp_param vj_peer_clock = { .value = 1, .min = 0, .max = 2 };
 module_param_cb(peer_clock, &tcp_param_ops, &vj_peer_clock, 0644);
 MODULE_PARM_DESC(peer_clock,
-		 "believe the receiver's time stamps: 0 if it may lie (0-1)");
+		 "receiver's time stamps: 0 unused, 1 excuse no loss, 2 believed (0-2)");
 
 /* What the law is tuned by; docs/veno_jitter.md has the reason of each. */
 #define VJ_ROOM_SHIFT		3	/* base / 8 is a queue that counts */
@@ -319,7 +319,7 @@ static void vj_init(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	memset(vj, 0, sizeof(*vj));
-	vj->trusts = tcp_param_get(&vj_peer_clock);
+	vj->trusts = !!tcp_param_get(&vj_peer_clock);
 	vj->base_us = tcp_min_rtt(tp);
 	vj->recent_us = vj->base_us;
 	vj->base_stamp = vj_stamp();
@@ -398,8 +398,10 @@ static bool vj_is_clear(const struct veno_jitter *vj)
  */
 static bool vj_is_shown(const struct veno_jitter *vj)
 {
-	return !vj_is_room(vj, vj->standing_path_us -
-			   min(vj->standing_path_us, vj->base_us));
+	u32 back_us = vj->standing_path_us -
+		      min(vj->standing_path_us, vj->base_us);
+
+	return !vj_is_room(vj, back_us) || tcp_param_get(&vj_peer_clock) > 1;
 }
 
 /* Its tick, and whether it goes as it should: at first and once a round trip. */

@@ -29,7 +29,7 @@ PARAMETERS = {
         "deep_percent": (1, 50, 1000),
         "keep_percent": (50, 70, 95),
         "pace": (0, 1, 1),
-        "peer_clock": (0, 1, 1),
+        "peer_clock": (0, 1, 2),
     },
 }
 CYCLES = 20
