@@ -98,6 +98,34 @@ def test_all_of_the_module_is_there(made, kernel):
     assert {name for name in same if renamed[name] != of_kernel[name]} == set()
 
 
+def test_the_cover_letter_numbers_the_patches(made):
+    """All are in it, in order, and what it names is in those that it says, and in none before."""
+    (cover,) = (made / "cong").glob("0000-*")
+    mails = patches(made, "cong")
+    added = [
+        "\n".join(line for line in mail.read_text().splitlines() if line.startswith("+"))
+        for mail in mails
+    ]  # fmt: skip
+    numbers = []
+    for paragraph in cover.read_text().split("\n\n"):
+        if not (said := re.match(r"Patch(?:es)? (\d+)(?: to (\d+))? ", paragraph)):
+            continue
+        own = range(int(said[1]), int(said[2] or said[1]) + 1)
+        numbers += own
+        names = re.findall(r"\b(?:[A-Z]\w+_\w+|sctp_\w+|jsctp\w*|TIMESTAMP)\b", paragraph)
+        assert names, paragraph
+        for name in names:
+            first = next(n for n, text in enumerate(added, 1) if re.search(rf"\b{name}\b", text))
+            assert first in own, (name, first, paragraph)
+    assert numbers == list(range(1, len(mails) + 1))
+    subjects = [
+        re.search(r"^Subject: \[.*?\] (.*?)\n\S", mail.read_text(), re.M | re.S)[1]
+        for mail in mails
+    ]
+    listed = re.findall(r"^  (\S.*)$", cover.read_text().split("what they change:\n")[1], re.M)
+    assert listed[: len(mails)] == [subject.replace("\n", "") for subject in subjects]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "ours", "wanted"),
     [
