@@ -110,6 +110,36 @@ def test_the_same_sources_make_the_same_library(packages, tmp_path):
         assert path.read_bytes() == packages[path.name.split("_")[0]].read_bytes(), path.name
 
 
+@pytest.mark.parametrize(
+    ("shlibdeps", "depends"),
+    [
+        ("echo 'shlibs:Depends=libc6 (>= 2.36) | libc6-other'", "libc6 (>= 2.36) | libc6-other"),
+        ("echo 'dpkg-shlibdeps: error: no such library' >&2; exit 2", None),
+    ],
+    ids=["alternatives", "failure"],
+)
+def test_what_a_library_needs_is_taken_as_it_is_said(shlibdeps, depends, tmp_path):
+    """One of two packages, too; and no package is made without it."""
+    program = tmp_path / "bin" / "dpkg-shlibdeps"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{shlibdeps}\n")
+    program.chmod(0o755)
+    made = subprocess.run(
+        ["make", "-C", PROJECT / "tfrc_uddj_user", "deb", f"DEBDIR={tmp_path / 'debs'}"],
+        env=os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    found = {
+        path.name.split("_")[0]: run("dpkg-deb", "-f", path, "Depends").strip()
+        for path in (tmp_path / "debs").glob("*.deb")
+    }
+    if depends:
+        assert made.returncode == 0, made.stderr
+        assert found["libtfrc2"] == found["tfrc-tools"] == depends
+    else:
+        assert made.returncode == 2 and "no such library" in made.stderr and not found
+
+
 def test_a_repository_has_them_all(packages, tmp_path):
     apt = PROJECT / "tcp_veno_jitter" / "packaging" / "apt-repo"
     run(apt, tmp_path, *packages.values())

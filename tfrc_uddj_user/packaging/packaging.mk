@@ -37,9 +37,11 @@ deb:
 	set -e; mkdir $(DEBOUT)/debian; cd $(DEBOUT); printf 'Source: libtfrc\n\nPackage: tfrc\nArchitecture: any\n' >debian/control; \
 	for part in lib:libtfrc$(MAJOR) dev:libtfrc-dev tools:tfrc-tools; do \
 		name=$${part#*:}; part=$${part%:*}; \
-		needs=$$([ $$part = dev ] || dpkg-shlibdeps -O -S$$part $$(find $$part -path '*/bin/*' -o -type f -name '*.so.*') | \
-			sed 's/^shlibs:Depends=//'); \
-		SUBSTITUTE="s|@MAJOR@|$(MAJOR)|; s|@ARCHITECTURE@|$(ARCHITECTURE)|; s|@DEPENDS@|$$needs|" \
+		needs=; \
+		if [ $$part != dev ]; then \
+			needs=$$(dpkg-shlibdeps -O -S$$part $$(find $$part -path '*/bin/*' -o -type f -name '*.so.*')); \
+		fi; \
+		SUBSTITUTE="s|@MAJOR@|$(MAJOR)|; s|@ARCHITECTURE@|$(ARCHITECTURE)|; s#@DEPENDS@#$${needs#shlibs:Depends=}#" \
 			$(MAKE_DEB) $(DEBOUT)/$$part $(abspath $(DEBDIR))/$${name}_$(VERSION)_$(ARCHITECTURE).deb $$name $(VERSION) \
 			$(PACKAGING)/$$part/*; \
 	done
