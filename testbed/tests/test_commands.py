@@ -2,6 +2,7 @@
 """testbed/veno-lab: each thing that the lab does is a subcommand, and each says how."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,18 @@ def test_help_names_every_command_and_a_wrong_one_gets_the_nearest():
     done = veno_lab("scorcard")
     assert done.returncode == 2 and "did you mean 'scorecard'?" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_man_page_names_every_command():
+    page = (TESTBED / "packaging" / "veno-lab.1").read_text()
+    section = page.split("\n.SH COMMANDS\n")[1].split("\n.SH ")[0]
+    bold = [
+        line.replace(r"\fR", "").replace(r"\fP", "")
+        for line in section.splitlines()
+        if line.startswith(".B") and r"\-" not in line
+    ]
+    names = [name for line in bold for name in re.findall(r"\b[a-z]+\b", line)]
+    assert sorted(names) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize(
