@@ -67,7 +67,8 @@ def test_usrsctp_gets_all_data(usrsctp, direction):
     result = usrsctp[direction]
     assert result["bytes_received"] == BYTES
     assert not chunks(result) & {ERROR, ABORT}
-    assert result.get("completed", True) and result.get("said", "sent\n") == "sent\n"
+    said = "connected\nsent\n"
+    assert result.get("completed", True) and result.get("said", said) == said
 
 
 def test_usrsctp_does_not_agree_to_time_stamps(usrsctp):

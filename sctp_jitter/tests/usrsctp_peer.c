@@ -4,7 +4,8 @@
  * UDP (RFC 6951), so that the kernel's SCTP leaves its packets alone.
  *
  *   usrsctp_peer sink PORT                  prints the bytes of one association
- *   usrsctp_peer send ADDRESS PORT BYTES [ALGORITHM]   sends that many; ALGORITHM:
+ *   usrsctp_peer send ADDRESS PORT BYTES [ALGORITHM]   sends that many, says when it is
+ *                                           connected and when all is sent; ALGORITHM:
  *                                           rfc2581 (its default), hstcp, htcp, rtcc
  *
  * Both ends' UDP port is 9899.
@@ -124,6 +125,8 @@ static void send_bytes(const char *host, const char *port, unsigned long bytes,
 	choose(so, algorithm);
 	if (usrsctp_connect(so, (struct sockaddr *)&at, sizeof(at)))
 		die("usrsctp_connect");
+	puts("connected");
+	fflush(stdout);
 	while (bytes) {
 		size_t part = bytes < MESSAGE_BYTES ? bytes : MESSAGE_BYTES;
 
@@ -133,7 +136,9 @@ static void send_bytes(const char *host, const char *port, unsigned long bytes,
 	}
 	if (usrsctp_shutdown(so, SHUT_WR))
 		die("usrsctp_shutdown");
-	/* ends when the peer has shut down, too: all is acknowledged then */
+	/* ends when the peer has shut down, too: all is acknowledged then, and the association
+	 * has ended
+	 */
 	while (usrsctp_recvv(so, buffer, sizeof(buffer), NULL, NULL, NULL,
 			     &(socklen_t){ 0 }, &(unsigned int){ 0 }, &(int){ 0 }) > 0)
 		;
