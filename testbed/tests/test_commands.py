@@ -90,6 +90,17 @@ def test_run_is_one_program_by_two_names(tmp_path):
     assert by_run.returncode == by_lab.returncode == 2 and by_run.stderr == by_lab.stderr
 
 
+@pytest.mark.parametrize("name", ["doctor", "list"])
+def test_a_folder_lab_where_the_user_is_does_not_matter(name, tmp_path):
+    """Python looks there first unless it is told not to."""
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "__init__.py").touch()
+    done = subprocess.run(
+        [str(VENO_LAB), name, "--help"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_list_fits_100_columns_and_has_every_scenario():
     told = veno_lab("list", COLUMNS="100").stdout
     assert max(map(len, told.splitlines())) <= 100
