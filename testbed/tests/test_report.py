@@ -308,10 +308,10 @@ def test_a_copy_that_is_sent_names_no_folder_and_links_to_no_file(one_axis, tmp_
     meta = make_meta(results, command=command, scenario=scenario.id, source=scenario.source)
     (folder / "meta.json").write_text(json.dumps(meta))
     (folder / "results.jsonl").write_text("".join(json.dumps(r) + "\n" for r in results))
-    assert '"kept": true' in reports._of_run(folder, None).read_text()
+    assert '"kept":true' in reports._of_run(folder, None).read_text()
     html = reports._of_run(folder, tmp_path / "copy.html").read_text()
     assert str(folder) not in html and "testbed/run veno-single --seeds 7" in html
-    assert '"kept": false' in html
+    assert '"kept":false' in html
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
