@@ -94,7 +94,7 @@ check: setup
 	@$(VENV)/bin/ruff check --no-cache .
 	@$(VENV)/bin/ruff format --no-cache --check .
 	@if command -v shellcheck >/dev/null; then \
-		shellcheck -x testbed/setup testbed/run testbed/veno-lab testbed/in-venv testbed/traces testbed/lab/guest/init testbed/kernels/initrd-init \
+		shellcheck -x testbed/setup testbed/run testbed/veno-lab testbed/in-venv testbed/traces testbed/lab/run/guest/init testbed/kernels/initrd-init \
 			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,apt-repo,make-deb,postinst,prerm} testbed/packaging/wrapper \
 			sctp_jitter/patches/series sctp_jitter/packaging/prepare-source \
 			tfrc_uddj_user/examples/stream-video tfrc_uddj_user/tests/guest_times.sh; \
@@ -137,7 +137,7 @@ apt-repo: debs
 	@tcp_veno_jitter/packaging/apt-repo build/apt $$(ls build/*_*.deb)
 
 lab: setup
-	@$(PYTHON) -c 'from lab.backends.virtual import VirtualBackend; print("lab:", VirtualBackend().build.stage)'
+	@$(PYTHON) -c 'from lab.run.backends.virtual import VirtualBackend; print("lab:", VirtualBackend().build.stage)'
 
 bench-lab: setup
 	@testbed/veno-lab bench

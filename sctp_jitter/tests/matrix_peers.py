@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.backends import vm
+from lab.run.backends import vm
 from labtest.boot import VM_KERNELS, vm_kernel
 
 TESTS = Path(__file__).parent

@@ -17,7 +17,7 @@ import sctp_peer as sp
 from sctp_net import Packet
 from sctp_peer import ECHO, Peer, Wire, timestamp
 
-from lab.guest.kernel_log import LEAKS
+from lab.run.guest.kernel_log import LEAKS
 from labtest.claims import Claims, check_log
 from labtest.guest import first_in_line, run_cmd
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import sctp_net as net
 from sctp_net import Net
 
-from lab.links import Link
+from lab.ask.links import Link
 from labtest.claims import Claims, check_log
 from labtest.guest import first_in_line, run_cmd
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import sctp_peer as sp
 from sctp_peer import MASK, TIMESTAMP, AuthPeer, Peer, Stamp, Wire
 
-from lab.guest.kernel_log import COMPLAINT, KernelLog
+from lab.run.guest.kernel_log import COMPLAINT, KernelLog
 from labtest.claims import Claims
 from labtest.guest import first_in_line, run_cmd
 

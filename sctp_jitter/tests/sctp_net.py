@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.links import Link, set_link
+from lab.ask.links import Link, set_link
 from labtest.guest import abort, inside, run_cmd, write_file
 
 PORT, CLIENT_PORT = 5001, 7001

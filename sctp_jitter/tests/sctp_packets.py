@@ -33,7 +33,7 @@ from sctp_peer import (
     timestamp,
 )  # fmt: skip
 
-from lab.guest.kernel_log import KernelLog
+from lab.run.guest.kernel_log import KernelLog
 from labtest.claims import Claims, near
 from labtest.guest import first_in_line, run_cmd
 

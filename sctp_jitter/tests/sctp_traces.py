@@ -17,7 +17,7 @@ from pathlib import Path
 import sctp_net as net
 from sctp_net import Capture, Net
 
-from lab.links import Link
+from lab.ask.links import Link
 from labtest.guest import first_in_line, run_cmd
 
 MESSAGE_BYTES = 40_000

@@ -21,7 +21,7 @@ import time
 import sctp_net as net
 from sctp_net import Net
 
-from lab.links import Link
+from lab.ask.links import Link
 from labtest.guest import run_cmd
 
 MESSAGE_BYTES = 14_400  # as usrsctp_peer.c: both cut them to what a packet holds

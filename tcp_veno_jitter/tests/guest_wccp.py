@@ -23,7 +23,7 @@ from pathlib import Path as File
 import guest_net as net
 from guest_net import Flow
 
-from lab.stats import jain_index
+from lab.measure.stats import jain_index
 from labtest.claims import Claims, check_log, near
 from labtest.guest import (
     abort,

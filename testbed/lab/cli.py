@@ -10,15 +10,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lab import completion, execute, exits, listing, options
-from lab import scenario as scenarios
-from lab.backends import BACKENDS, open_backend
-from lab.backends.base import Backend
-from lab.cluster import crew as crews
-from lab.cluster.crew import Crew
-from lab.errors import BadInput, unknown
-from lab.exits import EXIT_FAILED, EXIT_INTERRUPTED
-from lab.options import (
+from lab.ask import scenario as scenarios
+from lab.ask.flows import check_algorithms
+from lab.ask.parts import Scenario
+from lab.common import exits, options
+from lab.common.errors import BadInput, unknown
+from lab.common.exits import EXIT_FAILED, EXIT_INTERRUPTED
+from lab.common.options import (
     Jobs,
     Modules,
     Resume,
@@ -30,7 +28,12 @@ from lab.options import (
     names,
     overrides,
 )
-from lab.scenario import Scenario
+from lab.run import completion, execute
+from lab.run.backends import BACKENDS, open_backend
+from lab.run.backends.base import Backend
+from lab.run.cluster import crew as crews
+from lab.run.cluster.crew import Crew
+from lab.show import listing
 
 PROGRAM = "testbed/run"
 
@@ -142,7 +145,7 @@ def main(
 
 def _with_modules(make_backend: Callable[[], Backend], paths: list[str]) -> Backend:
     """Return a backend that has the user's modules at PATHS; refuse one that it cannot have."""
-    from lab import usermodules
+    from lab.run import usermodules
 
     backend = make_backend()
     for refused in usermodules.add(backend, paths):
@@ -154,7 +157,7 @@ def _algorithms(scenario: Scenario, text: str) -> tuple[str, ...]:
     if not text:
         return scenario.run.algorithms
     chosen = names(text)
-    scenarios.check_algorithms(chosen)
+    check_algorithms(chosen)
     return chosen
 
 
@@ -176,8 +179,11 @@ def _run(
     out: Path | None,
     resume: bool,
 ) -> int:
-    from lab import claims, points, report, runner
-    from lab.store import Store, fresh_folder
+    from lab.ask import points
+    from lab.judge import claims
+    from lab.run import runner
+    from lab.run.store import Store, fresh_folder
+    from lab.show import report, terminal
 
     folder = out or fresh_folder(scenario.id)
     if resume and not out:
@@ -196,7 +202,7 @@ def _run(
     if sweep.reused:
         console.print(f"{sweep.reused} of {len(todo)} points were already in {folder}")
     if sweep.results:
-        report.print_table(scenario, sweep.results, verdicts, console)
+        terminal.print_table(scenario, sweep.results, verdicts, console)
         path = report.write_report(
             scenario, sweep.results, folder, store.read_json("meta.json"), verdicts, sweep.failures
         )
@@ -217,7 +223,7 @@ def _run(
 def entry() -> None:
     """What testbed/run starts."""
     if sys.argv[1:2] == ["scorecard"]:
-        from lab.scorecard.cli import app as scorecard
+        from lab.show.scorecard.cli import app as scorecard
 
         del sys.argv[1]
         exits.run(scorecard, "run", f"{PROGRAM} scorecard")

@@ -12,8 +12,8 @@ from importlib import import_module
 import typer
 from typer.core import TyperGroup
 
-from lab import exits, options
-from lab.errors import unknown
+from lab.common import exits, options
+from lab.common.errors import unknown
 
 NAME = "veno-lab"
 PROGRAM = f"testbed/{NAME}"
@@ -30,30 +30,30 @@ class Command:
 
 COMMANDS = {
     "run": Command("lab.cli", "Run a scenario and report what came of it.", "run demo"),
-    "list": Command("lab.listing", "List scenarios by what they ask.", "list tfrc"),
-    "show": Command("lab.show", "What a scenario asks, its path, its cost.", "show veno-wan"),
-    "exec": Command(
-        "lab.execute", "Run your own command inside the lab kernel.", "exec python3 my_mininet.py"
-    ),
-    "scorecard": Command(
-        "lab.scorecard.cli", "Answer RFC 9743 for an algorithm.", "scorecard --module ./my_cc.c"
-    ),
-    "papers": Command("lab.papers", "Run the papers' experiments; one table of their claims.",
+    "list": Command("lab.show.listing", "List scenarios by what they ask.", "list tfrc"),
+    "show": Command("lab.show.describe", "What a scenario asks, its path, its cost.",
+                    "show veno-wan"),
+    "exec": Command("lab.run.execute", "Run your own command inside the lab kernel.",
+                    "exec python3 my_mininet.py"),
+    "scorecard": Command("lab.show.scorecard.cli", "Answer RFC 9743 for an algorithm.",
+                         "scorecard --module ./my_cc.c"),
+    "papers": Command("lab.show.papers", "Run the papers' experiments; one table of their claims.",
                       "papers --quick"),
-    "diff": Command("lab.diff", "Is B worse than A? Runs, commits, kernels, modules.",
+    "diff": Command("lab.judge.diff", "Is B worse than A? Runs, commits, kernels, modules.",
                     "diff results/before results/after"),
-    "agree": Command("lab.agree", "Do two backends measure the same?", "agree DIR DIR"),
-    "verdicts": Command("lab.verdicts", "How often was a loss taken for what it was?",
+    "agree": Command("lab.judge.agree", "Do two backends measure the same?", "agree DIR DIR"),
+    "verdicts": Command("lab.judge.verdicts", "How often was a loss taken for what it was?",
                         "verdicts DIR --csv all.csv"),
-    "rates": Command("lab.rates", "Draw flows' rates over time, and their losses.",
+    "rates": Command("lab.show.rates", "Draw flows' rates over time, and their losses.",
                      "rates DIR FIGURE.svg"),
-    "report": Command("lab.reports", "The report of a run anew, or a page over many runs.",
+    "report": Command("lab.show.reports", "The report of a run anew, or a page over many runs.",
                       "report results"),
-    "publish": Command("lab.publish", "Make a run a page of docs/results.", "publish DIR"),
-    "bench": Command("lab.bench", "How fast is the lab on this machine?", "bench"),
-    "traces": Command("lab.tracestats", "What traces of links are like.", "traces starlink"),
-    "doctor": Command("lab.doctor_app", "What this machine can do, and what is missing.", "doctor"),
-    "clean": Command("lab.clean", "Take away what killed runs left.", "clean"),
+    "publish": Command("lab.show.publish", "Make a run a page of docs/results.", "publish DIR"),
+    "bench": Command("lab.run.bench", "How fast is the lab on this machine?", "bench"),
+    "traces": Command("lab.show.tracestats", "What traces of links are like.", "traces starlink"),
+    "doctor": Command("lab.run.doctor_app", "What this machine can do, and what is missing.",
+                      "doctor"),
+    "clean": Command("lab.run.clean", "Take away what killed runs left.", "clean"),
 }  # fmt: skip
 
 

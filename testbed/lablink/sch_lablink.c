@@ -18,7 +18,7 @@
  *
  * At a constant rate these are netem's times, to the ns. Rate (or opportunities),
  * delay and loss are schedules: steps of a duration and a value, in a loop. All is
- * set by netlink (enum lablink_attr), by lab/lablink.py.
+ * set by netlink (enum lablink_attr), by lab/ask/lablink.py.
  *
  * A change in place keeps the packets: what has been sent of the head stays sent.
  */

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from lab.guest.kernel_log import KernelLog
+from lab.run.guest.kernel_log import KernelLog
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def run_command(*arguments: str, **options) -> subprocess.CompletedProcess:
 @pytest.fixture(scope="session")
 def backend():
     """The virtual backend with everything built."""
-    from lab.backends import open_backend
+    from lab.run.backends import open_backend
 
     if os.uname().machine != "x86_64":
         pytest.skip("the virtual lab needs x86-64")

@@ -18,8 +18,8 @@ from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
 
-from lab import qdiscs
-from lab.lablink import (
+from lab.ask import qdiscs
+from lab.ask.lablink import (
     STEP,
     Attribute,
     begin_lablink,
@@ -27,8 +27,8 @@ from lab.lablink import (
     constant_rate,
     set_lablink,
 )
-from lab.links import Link, set_link
-from lab.qdiscs import attribute
+from lab.ask.links import Link, set_link
+from lab.ask.qdiscs import attribute
 from labtest.claims import Claims, near
 
 CLAIMS = Claims()
@@ -64,7 +64,7 @@ class Wire:
     def carry(self, load, wait_ns: int = 2 * S, start_ns: int = 0) -> list[tuple[int, int]]:
         """Send LOAD, (ns, bytes) or (ns, function), at its times from START_NS on (default: soon).
         Returns number and ns of arrival of those that came, and keeps the start."""
-        from lab.guest.worker import sleep_until_ns  # which only the lab can import
+        from lab.run.guest.worker import sleep_until_ns  # which only the lab can import
 
         self.start_ns = start_ns or (time.monotonic_ns() // MS + 10) * MS
         self.refused, number = [], 0

@@ -12,8 +12,8 @@ from pathlib import Path
 from mininet.log import setLogLevel
 from mininet.net import Mininet
 
-from lab import topologies
-from lab.guest.worker import NetworkNamespaceOf
+from lab.ask import topologies
+from lab.run.guest.worker import NetworkNamespaceOf
 
 ETHERTYPE_SURVEY = 0x88B5
 HEADER = struct.Struct("!HHQ")

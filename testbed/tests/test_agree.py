@@ -29,7 +29,10 @@ def write_run(folder: Path, backend: str, goodputs: dict[tuple[float, int], floa
 
 def agree(*folders: Path) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "lab.agree", *folders], capture_output=True, text=True, cwd=TESTBED
+        [sys.executable, "-m", "lab.judge.agree", *folders],
+        capture_output=True,
+        text=True,
+        cwd=TESTBED,
     )
 
 

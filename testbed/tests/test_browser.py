@@ -16,7 +16,7 @@ from test_report import (
     write_samples,
 )
 
-from lab import reports
+from lab.show import reports
 
 api = pytest.importorskip("playwright.sync_api", reason="testbed/setup test installs it")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

@@ -7,8 +7,8 @@ many uses as it crosses of its hops, and four uses take what one flow over all e
 
 import pytest
 
-from lab import scenario
-from lab.stats import jain_index
+from lab.ask import scenario
+from lab.measure.stats import jain_index
 
 ONE_FLOW_MBPS = 0.347  # measured: wccp-chains, nine nodes, median of ten seeds (docs/wccp.md)
 ROW_HOPS = 4

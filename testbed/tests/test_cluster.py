@@ -18,10 +18,11 @@ import dask.config
 import dask_jobqueue
 import pytest
 
-from lab import linktraces, points, runner, scenario
-from lab.cluster import bundle, crew
-from lab.errors import BadInput, LabError
-from lab.store import Store
+from lab.ask import linktraces, points, scenario
+from lab.common.errors import BadInput, LabError
+from lab.run import runner
+from lab.run.cluster import bundle, crew
+from lab.run.store import Store
 
 DASK = Path(sys.executable).parent / "dask"
 PATH = "jsctp-primary"

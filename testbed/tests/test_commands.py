@@ -10,11 +10,12 @@ import sys
 import pytest
 from conftest import TESTBED, run_command
 
-from lab import listing, picture, points, scenario, show
-from lab.build import PROJECT
+from lab.ask import points, scenario
+from lab.ask.scenario import list_scenarios
 from lab.commands import COMMANDS
-from lab.errors import nearest, unknown
-from lab.scenario import list_scenarios
+from lab.common.errors import nearest, unknown
+from lab.run.build import PROJECT
+from lab.show import describe, listing, picture
 
 VENO_LAB = TESTBED / "veno-lab"
 
@@ -120,13 +121,13 @@ def test_every_scenario_is_under_a_question_and_the_documentation_lists_them_so(
 def test_every_scenario_can_be_shown(path):
     """The picture has each hop or node, and the cost is one that somebody could wait for."""
     loaded = scenario.load(path.stem)
-    told = "\n".join(show.page(loaded, path.stem))
+    told = "\n".join(describe.page(loaded, path.stem))
     at = points.resolve(loaded, next(points.grid(loaded)))
     drawn = "\n".join(picture.lines(at))
     hops = [] if at.medium else at.topology.forward_hops
     assert all(hop in drawn for hop in hops) and f"testbed/run {path.stem}" in told
     assert max(map(len, told.splitlines())) <= 120
-    assert 1 < show.expected_s(loaded) < 1e6
+    assert 1 < describe.expected_s(loaded) < 1e6
 
 
 def test_a_picture_says_what_each_hop_does():

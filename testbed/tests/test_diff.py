@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from conftest import TESTBED
 
-from lab import diff, scenario, sides
-from lab.errors import BadInput
-from lab.ttest import p_below, upper_tail
+from lab.ask import scenario
+from lab.common.errors import BadInput
+from lab.judge import diff, sides
+from lab.judge.ttest import p_below, upper_tail
 
 PLACES = [{"loss_pct": loss, "path": path} for loss in (0.1, 1, 5, 10) for path in ("a", "b")]
 ALGORITHMS = ("changed", "also", "third")

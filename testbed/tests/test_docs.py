@@ -7,10 +7,10 @@ import tomllib
 
 import pytest
 
-from lab import scenario
-from lab.algorithms import ALGORITHMS
-from lab.build import PROJECT
+from lab.ask import scenario
+from lab.ask.algorithms import ALGORITHMS
 from lab.commands import COMMANDS
+from lab.run.build import PROJECT
 
 PAGES = sorted(
     PROJECT / name

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from conftest import TESTBED
 
-from lab import doctor
-from lab.doctor import Finding, Use
+from lab.run import doctor
+from lab.run.doctor import Finding, Use
 
 
 def run_doctor(**environment: str) -> subprocess.CompletedProcess:

@@ -10,11 +10,11 @@ import time
 import pytest
 from conftest import TESTBED
 
-from lab import guestrooms
+from lab.run import guestrooms
 
 CLAIM = """
 import sys, pathlib
-from lab import guestrooms
+from lab.run import guestrooms
 folder = guestrooms.claim(pathlib.Path(sys.argv[1]))
 (folder / "veno-jitter-guest").mkdir()
 print(folder, flush=True)

@@ -7,8 +7,9 @@ import pytest
 from conftest import run_command
 from test_scenario import source
 
-from lab import harm, points, scenario
-from lab.errors import BadInput
+from lab.ask import points, scenario
+from lab.common.errors import BadInput
+from lab.measure import harm
 
 RIVAL = {"name": "rival", "algorithm": "cubic"}
 

@@ -4,7 +4,7 @@
 from conftest import run_command
 
 SCRIPT = """
-from lab.guest.kernel_log import KernelLog
+from lab.run.guest.kernel_log import KernelLog
 log = KernelLog()
 assert log.complaint() == "", "after a boot"
 for line in ("all is well", "BUG: KASAN: made up"):

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from conftest import RUN, run_command
 
-from lab import points, scenario
-from lab.backends import virtual
-from lab.metrics import summarize
+from lab.ask import points, scenario
+from lab.measure.metrics import summarize
+from lab.run.backends import virtual
 
 PATH = "jsctp-primary"  # one path, loss as its axis
 SHORT = ["--set", "run.duration_s=30", "--set", "run.warmup_s=5"]
@@ -324,7 +324,7 @@ net.stop()
 @pytest.mark.parametrize("topology", ["dumbbell,2", "chain,2,4"])
 def test_the_topologies_work_under_mn(tmp_path, topology):
     """`mn --custom` builds them with their routes: all nodes reach each other."""
-    mn = f"mn --custom {RUN.parent}/lab/topologies.py --topo {topology} --controller none"
+    mn = f"mn --custom {RUN.parent}/lab/ask/topologies.py --topo {topology} --controller none"
     done = run_command("--exec", f"{mn} --test pingall", cwd=tmp_path)
     assert done.returncode == 0 and " 0% dropped" in done.stdout, done.stdout
 
@@ -332,7 +332,7 @@ def test_the_topologies_work_under_mn(tmp_path, topology):
 def test_hosts_along_a_chain_reach_each_other(tmp_path):
     """Also those of pairs that are not at its ends, in all directions."""
     code = (
-        "from mininet.net import Mininet; from lab.topologies import Chain;"
+        "from mininet.net import Mininet; from lab.ask.topologies import Chain;"
         "topo = Chain(hops=4, spans=[(0, 3), (1, 1), (2, 3), (0, 0)]);"
         "net = Mininet(topo=topo, controller=None); net.start();"
         "hosts = [net[f'{end}{pair}'] for end in ('src', 'dst') for pair in (1, 2, 3, 4)];"
@@ -397,7 +397,7 @@ def test_no_root_is_needed_to_run_a_point(backend):
     """An unprivileged process, with the right to read this checkout and nothing else, runs one."""
     code = (
         "import pickle, threading;"
-        "from lab import points, scenario; from lab.backends.virtual import VirtualBackend;"
+        "from lab.ask import points, scenario; from lab.run.backends.virtual import VirtualBackend;"
         f"b = VirtualBackend(pickle.loads({pickle.dumps(backend.build)!r}));"
         "settings = {'run.duration_s': '30', 'run.warmup_s': '5', 'loss_pct': '1'};"
         f"s = scenario.load({PATH!r}, settings);"

@@ -12,8 +12,8 @@ import pytest
 from conftest import TESTBED
 from guest_lablink import CLAIMS
 
-from lab.build import setup_paths
-from lab.errors import BadInput
+from lab.common.errors import BadInput
+from lab.run.build import setup_paths
 from labtest.boot import assert_claimed, run_scripts, verdict_count
 
 SCRIPT = "guest_lablink.py"
@@ -63,7 +63,7 @@ def test_kernel_style():
 
 
 def test_a_host_without_it_is_told_what_to_do(monkeypatch):
-    from lab.backends import host
+    from lab.run.backends import host
 
     monkeypatch.setattr(host, "loadable", lambda module: module != "sch_lablink")
     backend = object.__new__(host.HostBackend)

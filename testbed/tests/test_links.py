@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What lab.links sets by netlink is what its tc command would set; hops exist as named."""
+"""What lab.ask.links sets by netlink is what its tc command would set; hops exist as named."""
 
 import itertools
 import json
@@ -9,8 +9,9 @@ import subprocess
 import pytest
 from conftest import TESTBED, run_command
 
-from lab.links import Link
-from lab.scenario import KINDS, TUNNELS, Topology
+from lab.ask.links import Link
+from lab.ask.parts import Topology
+from lab.ask.paths import KINDS, TUNNELS
 
 LINKS = [
     Link(),
@@ -32,7 +33,7 @@ LINKS = [
 ]
 SCRIPT = """
 import json, os, socket, subprocess
-from lab.links import Link, change_link, set_link
+from lab.ask.links import Link, change_link, set_link
 def show():
     return subprocess.check_output(["tc", "qdisc", "show", "dev", "v0"], text=True)
 def sh(command):
@@ -103,7 +104,7 @@ def test_a_change_in_place_keeps_what_is_queued(shown):
 def test_hops_of_scenarios_are_those_of_the_topologies():
     """The host side names hops without Mininet; both lists must be one."""
     code = (
-        "import json; from lab.topologies import KINDS, TUNNELS, Dumbbell, devices;"
+        "import json; from lab.ask.topologies import KINDS, TUNNELS, Dumbbell, devices;"
         "print(json.dumps([list(KINDS), Dumbbell.HOPS, list(devices(['a', 'b', 'c'], 2).items()),"
         "TUNNELS]))"
     )
@@ -126,8 +127,8 @@ def test_hops_of_scenarios_are_those_of_the_topologies():
 
 BEHAVIOUR = """
 import json, os, socket, subprocess, sys, threading, time
-from lab.links import Link, set_link
-from lab.guest.worker import NetworkNamespaceOf
+from lab.ask.links import Link, set_link
+from lab.run.guest.worker import NetworkNamespaceOf
 def sh(command):
     subprocess.run(command, shell=True, check=True)
 def cross(fields, packets, every_ms, together):

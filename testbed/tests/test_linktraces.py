@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from conftest import run_command
 
-from lab import linkmodels, linktraces, points, scenario
-from lab.errors import BadInput
-from lab.links import Link
+from lab.ask import linkmodels, linktraces, points, scenario
+from lab.ask.links import Link
+from lab.common.errors import BadInput
 
 PATH = """
 title = "traces"

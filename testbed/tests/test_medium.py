@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import build as builds
-from lab.errors import LabError
-from lab.medium import CW_MIN, DIFS_US, RTS_BYTES, SLOT_US, Medium, frame_us
+from lab.ask.medium import CW_MIN, DIFS_US, RTS_BYTES, SLOT_US, Medium, frame_us
+from lab.common.errors import LabError
+from lab.run import build as builds
 
 PAYLOAD_BYTES, PACKET_BYTES = 1000, 1028
 RTS_ALWAYS = Medium(rts_threshold_bytes=0, long_retry_limit=7)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from lab.metrics import (
+from lab.measure.metrics import (
     _completion,
     _flow,
     _queue_delay,

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from conftest import run_command
 
-from lab import points, scenario, usermodules
-from lab.backends import BACKENDS
-from lab.errors import BadInput
-from lab.scorecard.rows import FOLDER
+from lab.ask import points, scenario
+from lab.common.errors import BadInput
+from lab.judge.scorecard.rows import FOLDER
+from lab.run import usermodules
+from lab.run.backends import BACKENDS
 
 RECKLESS = FOLDER / "example" / "tcp_reckless.c"
 SHORT = {"run.duration_s": "3", "run.warmup_s": "1", "loss_pct": "1"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.build import PROJECT
+from lab.run.build import PROJECT
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("dpkg-shlibdeps"), reason="no dpkg-shlibdeps: apt-get install dpkg-dev"

@@ -8,9 +8,10 @@ import threading
 import polars as pl
 import pytest
 
-from lab import packets, points, scenario
-from lab.metrics import summarize
-from lab.truth import TAP_RECORD
+from lab.ask import points, scenario
+from lab.measure import packets
+from lab.measure.metrics import summarize
+from lab.measure.truth import TAP_RECORD
 
 TCP, UDP, MS = 6, 17, 1_000_000
 

@@ -7,8 +7,9 @@ import subprocess
 import pytest
 from conftest import TESTBED
 
-from lab import papers, scenario
-from lab.errors import BadInput
+from lab.ask import scenario
+from lab.common.errors import BadInput
+from lab.show import papers
 
 # every figure and table of the five papers that is an experiment, SCTP's and its form over TCP
 WANTED = """

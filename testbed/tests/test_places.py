@@ -7,8 +7,9 @@ import tomllib
 import pytest
 from test_scenario import GOOD
 
-from lab import places, points, scenario
-from lab.errors import BadInput
+from lab.ask import places, points, scenario
+from lab.ask.tables import set_dotted
+from lab.common.errors import BadInput
 
 AXIS = """
 [axes.place.random]
@@ -34,7 +35,7 @@ def source(**changes):
     tree.pop("claims")
     tree["axes"] = tomllib.loads(AXIS)["axes"]
     for key, value in changes.items():
-        scenario.set_dotted(tree, key.replace("__", "."), value)
+        set_dotted(tree, key.replace("__", "."), value)
     return tree
 
 

@@ -9,8 +9,10 @@ import threading
 import polars as pl
 import pytest
 
-from lab import points, ratios, scenario, trace
-from lab.metrics import summarize
+from lab.ask import points, scenario
+from lab.ask.figures import JITTER_RATIOS
+from lab.measure import ratios, trace
+from lab.measure.metrics import summarize
 
 TEXT = """\
 # tracer: nop
@@ -68,7 +70,7 @@ def test_what_is_not_there_has_no_figure():
     assert off["sjr_below_pct"] is None and off["sjr_w_p50"] is None
     assert off["jr_zero_pct"] == 50 and off["jr_w_p50"] == 0.5
     nothing = ratios.figures(frame([], []))
-    assert tuple(nothing) == scenario.JITTER_RATIOS and set(nothing.values()) == {None}
+    assert tuple(nothing) == JITTER_RATIOS and set(nothing.values()) == {None}
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,15 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from lab import claims, plots, publish, rates, ratios, report, reports, timelines
-from lab.points import bound_mbps, resolve
-from lab.scenario import CLASSIFIED, Scenario, parse
-from lab.verdicts import scores
+from lab.ask.figures import CLASSIFIED
+from lab.ask.parts import Scenario
+from lab.ask.points import bound_mbps, resolve
+from lab.ask.scenario import parse
+from lab.judge import claims
+from lab.judge.verdicts import scores
+from lab.measure import ratios
+from lab.show import overtime, plots, publish, rates, report, reports, terminal, timelines, words
+from lab.show.tables import metric_table
 
 FLOWS_HEADER = (
     "time_s,flow,algorithm,ca_state,cwnd_pkts,ssthresh_pkts,srtt_ms,rttvar_ms,min_rtt_ms,rto_ms,"
@@ -173,7 +178,7 @@ def write(scenario: Scenario, results: list[dict], folder: Path, failures=(), **
 def printed(scenario: Scenario, results: list[dict], width: int = 100, **options) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, **options)
-    report.print_table(scenario, results, claims.judge(scenario, results), console)
+    terminal.print_table(scenario, results, claims.judge(scenario, results), console)
     return out.getvalue()
 
 
@@ -257,9 +262,7 @@ def test_page_has_claims_with_their_verdicts(one_axis):
 
 def test_best_is_marked_and_losers_stay(one_axis):
     scenario, results, _, html = one_axis
-    table = report.metric_table(
-        scenario, results, "goodput_mbps", ["jtcp", "veno03", "reno", "bbr"]
-    )
+    table = metric_table(scenario, results, "goodput_mbps", ["jtcp", "veno03", "reno", "bbr"])
     assert [row.name for row in table.rows] == ["jtcp", "veno03", "reno", "bbr"]
     worst = {row.name: row.cells[-1].rank for row in table.rows}
     assert worst == {"jtcp": "", "veno03": "", "reno": "", "bbr": "best"}
@@ -271,7 +274,7 @@ def test_what_looks_equal_is_not_ranked():
     results = make_results(scenario, ("jtcp", "reno", "bbr"), seeds=6)
     for result in results:
         result["goodput_mbps"] = {"jtcp": 1.4301, "reno": 1.4302, "bbr": 1.2}[result["algorithm"]]
-    table = report.metric_table(scenario, results, "goodput_mbps", ["jtcp", "reno", "bbr"])
+    table = metric_table(scenario, results, "goodput_mbps", ["jtcp", "reno", "bbr"])
     assert [row.cells[0].rank for row in table.rows] == ["best", "best", ""]
 
 
@@ -473,16 +476,16 @@ def test_rtt_over_time_is_drawn_of_a_wireless_chain(tmp_path):
         check_page(html)
         caption = "RTT of the flows under test over time: jtcp, reno, seed 1"
         assert (caption in html) == drawn
-        path = folder / "plots" / f"{report.RTT_OVER_TIME}.svg"
+        path = folder / "plots" / f"{overtime.RTT_OVER_TIME}.svg"
         assert path.is_file() == drawn
-    svg = (tmp_path / "wireless-chain" / "plots" / f"{report.RTT_OVER_TIME}.svg").read_text()
+    svg = (tmp_path / "wireless-chain" / "plots" / f"{overtime.RTT_OVER_TIME}.svg").read_text()
     assert [svg.count(f">{name}<") for name in ("jtcp", "reno")] == [1, 1]
     folder = tmp_path / "wireless-chain"
     meta = make_meta(results, scenario=wireless.id, source=wireless.source)
     (folder / "meta.json").write_text(json.dumps(meta))
     (folder / "results.jsonl").write_text("\n".join(map(json.dumps, results)))
     publish.main(folder, folder / "docs")
-    name = f"{wireless.id}-{report.RTT_OVER_TIME}.svg"
+    name = f"{wireless.id}-{overtime.RTT_OVER_TIME}.svg"
     assert f"](./{name})" in (folder / "docs" / f"{wireless.id}.md").read_text()
     assert (folder / "docs" / name).read_text() == svg
 
@@ -490,7 +493,7 @@ def test_rtt_over_time_is_drawn_of_a_wireless_chain(tmp_path):
 def test_a_published_table_says_what_each_column_is():
     scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [1, 3]}, "rate": RATE_AXIS})
     results = make_results(scenario, ("jtcp", "reno"), seeds=6)
-    table = report.metric_table(scenario, results, "goodput_mbps", ["jtcp", "reno"])
+    table = metric_table(scenario, results, "goodput_mbps", ["jtcp", "reno"])
     text = publish.markdown_table(table)
     assert [part.splitlines()[0] for part in text.split("\n\n")] == [
         "rate 1.6 Mb/s:", "| random loss (%) | 1 % | 3 % |",
@@ -514,10 +517,10 @@ def test_few_seeds_or_short_runs_are_no_results(tmp_path):
 def test_headline_names_the_middle_and_who_leads():
     scenario = make_scenario({"loss_pct": LOSS_AXIS})
     results = make_results(scenario, ("jtcp", "reno", "bbr"))
-    text = report.headline(scenario, results)
+    text = words.headline(scenario, results)
     assert text.startswith("At random loss 0.3 %, jtcp carries")
     assert re.search(r"one of ours in (\d|none) of 7 conditions", text)
-    ours_only = report.headline(scenario, [r for r in results if r["algorithm"] == "jtcp"])
+    ours_only = words.headline(scenario, [r for r in results if r["algorithm"] == "jtcp"])
     assert "kernel" not in ours_only and "best" not in ours_only
 
 
@@ -546,7 +549,7 @@ def test_terminal_without_unicode():
     scenario = make_scenario()
     results = make_results(scenario, ("jtcp", "reno"), seeds=6)
     verdicts = claims.judge(scenario, results)
-    report.print_table(scenario, results, verdicts, Console(file=out, width=100))
+    terminal.print_table(scenario, results, verdicts, Console(file=out, width=100))
     out.flush()
     assert b"holds" in out.buffer.getvalue() and b">= 1.01" in out.buffer.getvalue()
 
@@ -687,7 +690,7 @@ def test_goodput_over_time_of_one_algorithm_is_drawn_everywhere(tmp_path):
     (tmp_path / "samples" / f"{results[0]['point']}.flows.csv").unlink()  # its second seed serves
     for result in results[2:4]:
         (tmp_path / "samples" / f"{result['point']}.flows.csv").unlink()
-    found = report.goodput_over_time(scenario, results, tmp_path)
+    found = overtime.goodput_over_time(scenario, results, tmp_path)
     assert found.caption == "Goodput of the flows under test over time: jtcp, seeds 1, 2"
     assert found.grid.rows == ["random loss 1 %", "random loss 3 %"]
     assert found.grid.columns == ["rate 1 Mb/s", "rate 2 Mb/s", "rate 4 Mb/s"]
@@ -705,7 +708,7 @@ def test_goodput_over_time_of_one_algorithm_is_drawn_everywhere(tmp_path):
         if place != 1
     }
     check_page(write(scenario, results, tmp_path))
-    svg = (tmp_path / "plots" / f"{report.GOODPUT_OVER_TIME}.svg").read_text()
+    svg = (tmp_path / "plots" / f"{overtime.GOODPUT_OVER_TIME}.svg").read_text()
     assert svg.index(">queue 12<") < svg.index(">queue 50<") and svg.count('id="axes_') == 6
 
 
@@ -729,14 +732,14 @@ def test_goodput_over_time_of_a_comparison_is_drawn_in_the_middle(
     html = write(scenario, results, tmp_path)
     check_page(html)
     assert caption in html
-    svg = (tmp_path / "plots" / f"{report.GOODPUT_OVER_TIME}.svg").read_text()
+    svg = (tmp_path / "plots" / f"{overtime.GOODPUT_OVER_TIME}.svg").read_text()
     assert [svg.count(f">{name}<") for name in algorithms] == [1] * len(algorithms)
     meta = make_meta(results, scenario=scenario.id, source=scenario.source)
     (tmp_path / "meta.json").write_text(json.dumps(meta))
     (tmp_path / "results.jsonl").write_text("\n".join(map(json.dumps, results)))
     publish.main(tmp_path, tmp_path / "docs")
     page = (tmp_path / "docs" / f"{scenario.id}.md").read_text()
-    name = f"{scenario.id}-{report.GOODPUT_OVER_TIME}.svg"
+    name = f"{scenario.id}-{overtime.GOODPUT_OVER_TIME}.svg"
     assert f"![{caption}](./{name})" in page and (tmp_path / "docs" / name).read_text() == svg
 
 

@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 from test_scenario import GOOD
 
-from lab import cpus, ended, points, runner, scenario
-from lab.backends.base import Backend, Outcome
-from lab.errors import LabError
-from lab.store import Store
+from lab.ask import points, scenario
+from lab.common.errors import LabError
+from lab.run import cpus, ended, runner
+from lab.run.backends.base import Backend, Outcome
+from lab.run.store import Store
 
 
 class Recorder:

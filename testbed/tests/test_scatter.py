@@ -3,7 +3,8 @@
 
 import pytest
 
-from lab import plots, scatter, scenario
+from lab.ask import scenario
+from lab.show import plots, scatter
 
 SOURCE = {
     "title": "scatter",

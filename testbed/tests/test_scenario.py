@@ -7,9 +7,10 @@ import tomllib
 
 import pytest
 
-from lab import points, scenario
-from lab.errors import BadInput
-from lab.links import Link
+from lab.ask import points, scenario
+from lab.ask.links import Link
+from lab.ask.tables import set_dotted
+from lab.common.errors import BadInput
 
 GOOD = """
 title = "t"
@@ -41,7 +42,7 @@ def source(**changes):
     """Return GOOD parsed, with dotted keys (__ for .) set to other values."""
     tree = tomllib.loads(GOOD)
     for key, value in changes.items():
-        scenario.set_dotted(tree, key.replace("__", "."), value)
+        set_dotted(tree, key.replace("__", "."), value)
     return tree
 
 

@@ -13,13 +13,15 @@ import pytest
 from conftest import run_command
 from test_runner import Recorder
 
-from lab import ended, publish
-from lab.build import PROJECT
-from lab.errors import BadInput, LabError
-from lab.scorecard import cli, judge, page, rows
-from lab.scorecard.figures import FIGURES
-from lab.scorecard.judge import BETTER, FAILS, NONE, WITHIN, WORSE, Gap, RowVerdict
-from lab.scorecard.rows import Choice, Figure
+from lab.common.errors import BadInput, LabError
+from lab.judge.scorecard import judge, rows
+from lab.judge.scorecard.figures import FIGURES
+from lab.judge.scorecard.judge import BETTER, FAILS, NONE, WITHIN, WORSE, Gap, RowVerdict
+from lab.judge.scorecard.rows import Choice, Figure
+from lab.run import ended
+from lab.run.build import PROJECT
+from lab.show import publish
+from lab.show.scorecard import cli, page
 
 LESS = Figure("dropped_pct", fails_above=5, breaks="too much", floor=0.5)
 MORE = Figure("goodput_mbps", better="more")

@@ -7,10 +7,11 @@ from statistics import median
 
 import pytest
 
-from lab import claims
-from lab.errors import BadInput
-from lab.scenario import Claim, parse
-from lab.stats import estimate, jain_index
+from lab.ask.parts import Claim
+from lab.ask.scenario import parse
+from lab.common.errors import BadInput
+from lab.judge import claims
+from lab.measure.stats import estimate, jain_index
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from conftest import TESTBED
 
-from lab import exits, linkmodels, linktraces
-from lab.tracestats import PICTURE_COLUMNS, app, line, statistics, write
+from lab.ask import linkmodels, linktraces
+from lab.common import exits
+from lab.show.tracestats import PICTURE_COLUMNS, app, line, statistics, write
 
 
 def of(folder, text: str):

@@ -7,8 +7,10 @@ import threading
 import polars as pl
 import pytest
 
-from lab import points, scenario, transients
-from lab.metrics import summarize
+from lab.ask import points, scenario
+from lab.ask.paths import TUNNELS
+from lab.measure import transients
+from lab.measure.metrics import summarize
 
 SAMPLE_S = 0.2
 
@@ -131,7 +133,7 @@ def test_delays_of_their_own_and_a_common_start(backend):
     assert result["time_to_fair_s"] > 0
 
 
-@pytest.mark.parametrize("kind", scenario.TUNNELS)
+@pytest.mark.parametrize("kind", TUNNELS)
 def test_a_tunnel_takes_from_the_mtu_and_keeps_ecn(backend, kind):
     """In a tunnel over all hops a segment is smaller, after the router has said so; what the taps
     see is the packet inside; and marks of an AQM in the middle come out: Reno hears of congestion
@@ -146,7 +148,7 @@ def test_a_tunnel_takes_from_the_mtu_and_keeps_ecn(backend, kind):
     # Reno that halves has three quarters at the least
     assert 0.75 * result["bound_mbps"] < result["goodput_mbps"] < result["bound_mbps"]
     (flow,) = result["flows"]
-    assert flow["sent_pkts"] * (1448 - scenario.TUNNELS[kind][0]) == pytest.approx(
+    assert flow["sent_pkts"] * (1448 - TUNNELS[kind][0]) == pytest.approx(
         flow["bytes_whole"], rel=0.02
     )
     assert result["owd_ms_p50"] > 20

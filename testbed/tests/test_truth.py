@@ -10,8 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lab import points, scenario, trace, truth, verdicts
-from lab.metrics import summarize
+from lab.ask import points, scenario
+from lab.ask.figures import CLASSIFIED
+from lab.judge import verdicts
+from lab.measure import trace, truth
+from lab.measure.metrics import summarize
 
 CAUSES = {"bottleneck": "congestion", "wireless": "random"}
 SPORT, MSS, MS = 20000, 1000, 1_000_000
@@ -222,7 +225,7 @@ def test_the_matrix_and_its_rates():
     rows = pl.DataFrame(pairs, schema=["truth", "said"], orient="row")
     counts = truth.matrix(rows)
     found = counts | truth.rates(counts)
-    assert list(found) == list(scenario.CLASSIFIED)
+    assert list(found) == list(CLASSIFIED)
     assert list(found.values())[:6] == [6, 2, 1, 3, 0, 9]
     assert found["classified_random_recall"] == 6 / 8
     assert found["classified_random_precision"] == 6 / 7

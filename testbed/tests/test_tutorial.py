@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from conftest import TESTBED
 
-from lab.build import PROJECT
+from lab.run.build import PROJECT
 
 PAGE = (PROJECT / "docs" / "tutorial.md").read_text()
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.S)

@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 from conftest import RUN, TESTBED, run_command
 
-from lab import build as builds
-from lab import points, scenario
-from lab.algorithms import ALGORITHMS
-from lab.backends import base, vm
-from lab.errors import BadInput, LabError
+from lab.ask import points, scenario
+from lab.ask.algorithms import ALGORITHMS
+from lab.common.errors import BadInput, LabError
+from lab.run import build as builds
+from lab.run.backends import base, vm
 from labtest.boot import VM_KERNELS, vm_kernel
 
 OURS = tuple(name for name, a in ALGORITHMS.items() if a.ours and a.module)
@@ -117,9 +117,9 @@ def test_what_depends_on_the_kernel_is_said(on_kernel):
 
 HOST_POINT = """
 import csv, json, os, subprocess, threading
-from lab import build as builds
-from lab import points, scenario
-from lab.backends.host import HostBackend
+from lab.run import build as builds
+from lab.ask import points, scenario
+from lab.run.backends.host import HostBackend
 
 backend = HostBackend()
 settings = {"run.duration_s": "10", "run.warmup_s": "2"}

@@ -13,10 +13,10 @@ import pytest
 from test_lab import raw_bytes
 from test_medium import BASIC, mediumsim, simulate
 
-from lab import points, scenario
-from lab.errors import BadInput, LabError
-from lab.medium import CW_MIN, SLOT_US, frame_us
-from lab.metrics import summarize
+from lab.ask import points, scenario
+from lab.ask.medium import CW_MIN, SLOT_US, frame_us
+from lab.common.errors import BadInput, LabError
+from lab.measure.metrics import summarize
 
 __all__ = ["mediumsim"]  # a fixture
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Links for Mininet: `net.addLink(a, b, cls=WirelessHop, rate_mbps=2, delay_ms=45, loss_pct=1)`.
 
-What packets meet is set by netlink (lab.links, lab.lablink), as in the lab's own topologies: tc of
-Debian 12 cannot set netem's seed. The page is docs/mininet.md; `mn --custom` takes this file.
+What packets meet is set by netlink (lab.ask.links, lab.ask.lablink), as in the lab's own
+topologies: tc of Debian 12 cannot set netem's seed. The page is docs/mininet.md; `mn --custom`
+takes this file.
 """
 
 import base64
@@ -15,14 +16,14 @@ from pathlib import Path
 
 import mininet.link
 
-from lab import lablink, links
-from lab.errors import nearest
-from lab.guest.worker import NetworkNamespaceOf
-from lab.seeds import derived_seed
-from lab.topologies import Chain
+from lab.ask import lablink, links
+from lab.ask.seeds import derived_seed
+from lab.ask.topologies import Chain
+from lab.common.errors import nearest
+from lab.run.guest.worker import NetworkNamespaceOf
 
-PYTHON = "LAB_PYTHON"  # set by lab.execute
-TESTBED = Path(links.__file__).resolve().parent.parent  # mn gives this file no name
+PYTHON = "LAB_PYTHON"  # set by lab.run.execute
+TESTBED = Path(links.__file__).resolve().parents[2]  # mn gives this file no name
 TRACES = ("trace", "delay_trace", "loss_trace")
 LINK_KEYS = {field.name for field in fields(links.Link)} - {"queue_bdp", *TRACES}
 # what Mininet's own Link and interfaces take; it passes over in silence what it does not know
@@ -109,7 +110,7 @@ def _schedules(traces: dict[str, str], seed: int) -> dict[str, bytes]:
     them: it has numpy."""
     python = os.environ.get(PYTHON)  # inside the lab, which tells where it is
     start = [python, "-m"] if python else [str(TESTBED / "in-venv")]
-    command = [*start, "lab.schedule", json.dumps(traces), str(seed)]
+    command = [*start, "lab.ask.schedule", json.dumps(traces), str(seed)]
     environment = os.environ | {"PYTHONPATH": str(TESTBED)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The path of a scenario, read and checked: topology, links or a medium, what happens to them
+during a run, and what hosts are set to."""
+
+from dataclasses import replace
+
+from lab.ask import linktraces
+from lab.ask.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
+from lab.ask.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
+from lab.ask.parts import SECOND, WIRELESS, Event, Scenario, Sctp, Topology
+from lab.ask.tables import build, is_name
+from lab.common.errors import BadInput, unknown
+
+# The forward hops of each topology; None: as the file names them. lab.ask.topologies builds them
+# (that module needs Mininet, which the host side does without; a test holds the two against each
+# other).
+KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None, WIRELESS: None}
+# kind -> bytes that it puts around a packet, and its kernel module, as lab.ask.topologies has it
+TUNNELS = {"vxlan": (50, "vxlan"), "ipip": (20, "ipip"), "gre": (24, "ip_gre")}
+MAX_HOPS = 20
+MAX_HOMES = 2
+ETHERNET_BYTES = 14
+CUT_MBPS = 1e-9  # of a hop that queues and is cut; lablink takes it for none
+
+
+def parse_topology(table: dict) -> Topology:
+    """Return what [topology] says, its hops named."""
+    topology = build(Topology, table, "topology")
+    if topology.kind not in KINDS:
+        raise unknown("topology", topology.kind, KINDS)
+    if not 1 <= topology.homes <= MAX_HOMES:
+        raise BadInput(f"topology.homes = {topology.homes}: 1 or {MAX_HOMES}")
+    _check_tunnel(topology)
+    if not 544 <= topology.mtu_bytes <= 9000:
+        raise BadInput(f"topology.mtu_bytes = {topology.mtu_bytes}: 544 to 9000")
+    if topology.is_wireless:
+        return _wireless(topology)
+    if topology.nodes:
+        raise BadInput(f"topology.nodes: only a {WIRELESS} has a number of nodes")
+    fixed = KINDS[topology.kind]
+    if fixed:
+        if topology.hops:
+            raise BadInput(f"topology.hops: those of the {topology.kind} are {', '.join(fixed)}")
+        return replace(topology, hops=fixed)
+    if not 1 <= len(topology.hops) <= MAX_HOPS:
+        raise BadInput(f"topology.hops: a {topology.kind} names its hops, 1 to {MAX_HOPS}")
+    for hop in topology.hops:
+        if not is_name(hop) or hop.startswith(("reverse_", SECOND)):
+            raise BadInput(
+                f"topology.hops: {hop!r}: letters, digits, - and _ only; reverse_ stands for the"
+                f" way back of each, {SECOND} for those between second homes"
+            )
+    return topology
+
+
+def _check_tunnel(topology: Topology) -> None:
+    if topology.tunnel and topology.tunnel not in TUNNELS:
+        raise unknown("topology.tunnel", topology.tunnel, TUNNELS)
+    if topology.tunnel and (topology.is_wireless or topology.homes > 1):
+        raise BadInput("topology.tunnel: only over a dumbbell or chain, with one home")
+
+
+def _wireless(topology: Topology) -> Topology:
+    if topology.homes > 1:
+        raise BadInput(f"topology.homes: a node of a {WIRELESS} has one")
+    if topology.hops:
+        raise BadInput(f"topology.hops: those of a {WIRELESS} are hop1, hop2 and so on; give nodes")
+    if topology.mtu_bytes > MTU_MAX_BYTES:
+        raise BadInput(
+            f"topology.mtu_bytes = {topology.mtu_bytes}: 802.11 carries {MTU_MAX_BYTES} at most"
+        )
+    if not 2 <= topology.nodes <= MAX_HOPS + 1:
+        raise BadInput(f"topology.nodes = {topology.nodes}: a {WIRELESS} has 2 to {MAX_HOPS + 1}")
+    agents = topology.agents if isinstance(topology.agents, tuple) else ()
+    if not all(1 <= node <= topology.nodes for node in agents):
+        raise BadInput(f"topology.agents = {list(agents)}: nodes are 1 to {topology.nodes}")
+    return replace(topology, hops=tuple(f"hop{i}" for i in range(1, topology.nodes)))
+
+
+def parse_medium(table: dict | None, topology: Topology) -> Medium | None:
+    """Return what [medium] says, TABLE, which only a wireless chain may have and has."""
+    if not topology.is_wireless:
+        if table is not None:
+            raise BadInput(f"medium: only a {WIRELESS} has one")
+        return None
+    medium = build(Medium, table or {}, "medium")
+    for key in ("rate_mbps", "control_rate_mbps"):
+        if getattr(medium, key) not in RATES_MBPS:
+            raise BadInput(f"medium.{key} = {getattr(medium, key):g}: 802.11 DSSS has 1 and 2")
+    limits = {
+        "rts_threshold_bytes": (0, RTS_OFF_BYTES), "short_retry_limit": (1, 255),
+        "rts_retry_limit": (1, 255), "long_retry_limit": (1, 255), "queue_pkts": (1, 10_000),
+        "spacing_m": (1, 10_000), "range_m": (2, 100_000),
+        "carrier_sense_m": (medium.range_m, 100_000), "loss_exponent": (2, 6),
+        "capture_db": (6, 30), "circle_radius_m": (0, 10_000),
+        "circle_period_s": (0, 100_000),
+    }  # fmt: skip
+    for key, (least, most) in limits.items():
+        if not least <= getattr(medium, key) <= most:
+            raise BadInput(f"medium.{key} = {getattr(medium, key):g}: {least:g} to {most:g}")
+    if bool(medium.circle_radius_m) != bool(medium.circle_period_s):
+        raise BadInput("medium: a circle takes both circle_radius_m and circle_period_s")
+    return medium
+
+
+def parse_links(tables: dict, topology: Topology) -> dict[str, Link]:
+    """Return hop -> what [links.HOP] says."""
+    links = {}
+    if tables and topology.is_wireless:
+        raise BadInput(f"links: a {topology.kind} has a [medium] instead")
+    for hop, table in tables.items():
+        if hop not in topology.all_hops:
+            raise unknown(f"hop of the {topology.kind}", hop, topology.all_hops)
+        link = links[hop] = build(Link, table, f"links.{hop}")
+        _check_link(f"links.{hop}", link)
+        if link.queue_bdp and link.queue_pkts:
+            raise BadInput(f"links.{hop}: give queue_pkts or queue_bdp, not both")
+        if 0 < link.bucket_bytes < GSO_FRAME_BYTES and topology.offloads:
+            raise BadInput(
+                f"links.{hop}: a policer of {link.bucket_bytes} bytes would drop every burst of"
+                " offloads: set topology.offloads = false"
+            )
+        if 0 < link.bucket_bytes < topology.mtu_bytes + ETHERNET_BYTES:
+            raise BadInput(f"links.{hop}: a policer of {link.bucket_bytes} bytes passes no frame")
+    return links
+
+
+def sized(links: dict[str, Link], topology: Topology) -> dict[str, Link]:
+    """Return LINKS with queue_bdp as queue_pkts, in full frames, one at least."""
+    frame_bytes = topology.mtu_bytes + ETHERNET_BYTES
+    sized = {}
+    for hop, link in links.items():
+        if link.queue_bdp:
+            bdp_bytes = link.rate_mbps * base_rtt_ms(links, topology, hop) * 125
+            pkts = max(round(link.queue_bdp * bdp_bytes / frame_bytes), 1)
+            link = replace(link, queue_pkts=pkts)
+            _check_link(f"links.{hop}", link)
+        sized[hop] = link
+    return sized
+
+
+def base_rtt_ms(links: dict[str, Link], topology: Topology, hop: str = "") -> float:
+    """Return the sum of the hops' delays on the way that HOP is of (nothing: the first homes'),
+    there and back."""
+    second = hop.removeprefix("reverse_").startswith(SECOND)
+    way = [SECOND + name if second else name for name in topology.hops]
+    both = [*way, *(f"reverse_{name}" for name in way)]
+    return sum(links[name].delay_ms for name in both if name in links)
+
+
+def _check_link(where: str, link: Link) -> None:
+    for key, value in vars(link).items():
+        if not isinstance(value, str) and value < 0:
+            raise BadInput(f"{where}.{key} = {value:g}: it cannot be negative")
+    if link.loss_pct > 100:
+        raise BadInput(f"{where}.loss_pct = {link.loss_pct:g}: loss is at most 100 %")
+    if link.rate_mbps > 100_000:
+        raise BadInput(f"{where}.rate_mbps = {link.rate_mbps:g}: at most 100000")
+    if link.delay_ms > 60_000:
+        raise BadInput(f"{where}.delay_ms = {link.delay_ms:g}: at most 60000")
+    if link.queue_pkts > QUEUE_UNLIMITED_PKTS:
+        raise BadInput(f"{where}.queue_pkts = {link.queue_pkts}: at most {QUEUE_UNLIMITED_PKTS}")
+    _check_loss_and_delay(where, link)
+    _check_policer(where, link)
+    if link.queue_bdp > 1000 or (link.queue_bdp and not link.rate_mbps):
+        raise BadInput(f"{where}.queue_bdp = {link.queue_bdp:g}: at most 1000, with rate_mbps")
+    if link.aqm and link.aqm not in AQMS:
+        raise unknown(f"{where}.aqm", link.aqm, AQMS)
+    if link.aqm and not (link.queue_pkts or link.queue_bdp):
+        raise BadInput(f"{where}: aqm needs queue_pkts, the most it may hold")
+    _check_traces(where, link)
+    if link.queue_pkts and (link.loss_pct or link.loss_trace or not link.has_rate):
+        raise BadInput(
+            f"{where}: queue_pkts needs rate_mbps or trace, and no loss_pct on the same hop, or the"
+            " cause of a drop would be unknown; put the loss on the wireless hop"
+        )
+    if link.queue_pkts and (link.delay_ms or link.spread_ms or link.aggregate_ms):
+        raise BadInput(
+            f"{where}: queue_pkts and a delay on one hop, where packets in flight would count as"
+            " queued; put the delay on the wireless hop"
+        )
+
+
+def _check_traces(where: str, link: Link) -> None:
+    if link.trace and (link.rate_mbps or link.aqm):
+        raise BadInput(f"{where}: a trace takes the place of rate_mbps, and has no aqm")
+    if link.is_traced and (link.aqm or link.aggregate_ms):
+        raise BadInput(f"{where}: traces go with neither aqm nor aggregate_ms")
+    linktraces.of_link(link, seed=1)  # which says what is wrong with a file
+
+
+def _check_order(where: str, link: Link) -> None:
+    if link.reorder_pct > 100 or (link.reorder_pct and not link.delay_ms):
+        raise BadInput(
+            f"{where}: reorder_pct is at most 100, and needs the delay_ms that it spares"
+        )
+    if link.reorder_pct and link.has_rate:
+        raise BadInput(f"{where}: reorder_pct needs a hop without rate_mbps, which keeps the order")
+    if link.jitter_reorders and (link.has_rate or not link.jitter_ms):
+        raise BadInput(
+            f"{where}: jitter_reorders needs jitter_ms and no rate_mbps, which keeps the order; put"
+            " the rate on another hop"
+        )
+    if link.spread_ms and not (link.has_rate or link.jitter_reorders):
+        raise BadInput(
+            f"{where}: jitter_ms and retry_pct need rate_mbps on the same hop, or netem would"
+            " change the order of packets (which jitter_reorders allows)"
+        )
+
+
+def _check_policer(where: str, link: Link) -> None:
+    if not (link.policer_burst_ms or link.policer_burst_bytes):
+        return
+    if link.policer_burst_ms and link.policer_burst_bytes:
+        raise BadInput(f"{where}: give policer_burst_ms or policer_burst_bytes, not both")
+    if not link.rate_mbps:
+        raise BadInput(f"{where}: a policer needs rate_mbps")
+    if link.bucket_bytes > 1 << 31:
+        raise BadInput(f"{where}: a policer's bucket is at most {1 << 31} bytes")
+    if replace(link, rate_mbps=0, policer_burst_ms=0, policer_burst_bytes=0) != Link():
+        raise BadInput(
+            f"{where}: a policer has no queue, loss or delay on its hop; put them on another"
+        )
+
+
+def _check_loss_and_delay(where: str, link: Link) -> None:
+    if link.burst_pkts and link.burst_pkts < 1:
+        raise BadInput(f"{where}.burst_pkts = {link.burst_pkts:g}: a run of losses has 1 at least")
+    if link.burst_pkts and link.loss_pct > 50:
+        raise BadInput(f"{where}: with burst_pkts loss_pct is at most 50")
+    if link.retry_pct and not link.retry_ms:
+        raise BadInput(f"{where}: retry_pct needs retry_ms, what a repeated transmission costs")
+    if link.retry_pct > 90 or link.retry_ms > 500:
+        raise BadInput(f"{where}: retry_pct is at most 90, retry_ms at most 500")
+    if link.jitter_ms and link.retry_pct:
+        raise BadInput(f"{where}: give jitter_ms or retry_pct, not both")
+    if link.jitter_ms > 2000 or link.aggregate_ms > 2000:
+        raise BadInput(f"{where}: jitter_ms and aggregate_ms are at most 2000")
+    if link.aggregate_pkts < 1:
+        raise BadInput(f"{where}.aggregate_pkts = {link.aggregate_pkts}: 1 at least")
+    if link.jitter_ms > link.delay_ms:
+        raise BadInput(f"{where}: jitter_ms is at most delay_ms, or packets would leave too early")
+    _check_order(where, link)
+
+
+def parse_sctp(table: dict) -> Sctp:
+    """Return what [sctp] says."""
+    sctp = build(Sctp, table, "sctp")
+    limits = {
+        "rwnd_bytes": (1500, 1 << 30), "miss_indications": (3, 255), "idle_retransmit": (0, 1),
+        "timestamps": (0, 1),
+    }  # fmt: skip
+    for key, (least, most) in limits.items():
+        if key in table and not least <= getattr(sctp, key) <= most:
+            raise BadInput(f"sctp.{key} = {getattr(sctp, key)}: {least} to {most}")
+    return sctp
+
+
+def parse_events(tables: list, links: dict[str, Link]) -> tuple[Event, ...]:
+    """Return what [[events]] say, in their order in time, each cut as the rate or loss it is."""
+    events = (build(Event, table, f"events.{i}") for i, table in enumerate(tables))
+    now, resolved = dict(links), []
+    for event in sorted(events, key=lambda event: event.at_s):
+        link = now.get(event.link, Link())
+        if event.cut is None:
+            now[event.link] = replace(link, **event.changes)
+        elif event.changes:
+            raise BadInput(f"event at {event.at_s:g} s: cut goes with no other change")
+        elif link.queue_pkts:
+            rate_mbps = CUT_MBPS if event.cut else link.rate_mbps
+            event = replace(event, rate_mbps=rate_mbps)
+        else:
+            event = replace(event, loss_pct=100.0 if event.cut else link.loss_pct)
+        resolved.append(event)
+    return tuple(resolved)
+
+
+def check_event(scenario: Scenario, event: Event) -> None:
+    """Refuse an event outside the run, or on a hop that cannot change so."""
+    where = f"event at {event.at_s:g} s"
+    if not 0 < event.at_s < scenario.run.duration_s:
+        raise BadInput(f"{where}: it must lie within the run")
+    if not event.changes:
+        raise BadInput(f"{where}: give rate_mbps, loss_pct, delay_ms or cut")
+    fixed = (hop for hop, link in scenario.links.items() if link.aqm or link.bucket_bytes)
+    hops = [hop for hop in scenario.links if hop not in set(fixed)]
+    if event.rate_mbps is not None:
+        hops = [hop for hop in hops if scenario.links[hop].rate_mbps]
+        hops = [hop for hop in hops if not scenario.links[hop].aggregate_ms]
+        if not 0 < event.rate_mbps <= 100_000:
+            raise BadInput(f"{where}: rate_mbps = {event.rate_mbps:g}: above 0, at most 100000")
+    if event.link not in hops:
+        raise unknown(f"{where}: link with a rate_mbps, no aqm and no policer", event.link, hops)
+    if event.cut is None:
+        _check_link(f"{where}: {event.link}", replace(scenario.links[event.link], **event.changes))

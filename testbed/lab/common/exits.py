@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How every command of the lab ends: one line and an exit status for what can go wrong."""
+
+import signal
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from lab.common.errors import BadInput, LabError
+
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_GATE, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+
+def run(command: Callable[..., object], name: str, program: str, shown: str = "") -> NoReturn:
+    """Run COMMAND, a typer application, and end. NAME: what begins a line of complaint; PROGRAM:
+    what the user typed, for what results say of how they were made; SHOWN: the same for help."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
+    sys.argv[0] = program
+    status = 0
+    try:
+        command(prog_name=shown or program)
+    except BadInput as error:
+        _say(name, error)
+        status = EXIT_BAD_INPUT
+    except LabError as error:
+        _say(name, error)
+        status = EXIT_FAILED
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; nothing was running", file=sys.stderr)
+        status = EXIT_INTERRUPTED
+    sys.exit(status)
+
+
+def _say(name: str, error: Exception) -> None:
+    if str(error):
+        print(f"{name}: {error}", file=sys.stderr)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What commands of the lab have in common: how they are made, and some options."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from lab.common.errors import BadInput
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def new_app() -> typer.Typer:
+    """Return an application for one command, whose help is plain text."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set an axis (loss_pct=1,5) or a key (run.duration_s=60). May be given more than"
+        " once.",
+    ),
+]
+Modules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--module",
+        metavar="PATH",
+        help="A TCP module of your own: tcp_mine.c, a folder with a Kbuild (both are built"
+        " against the kernel in use), or tcp_mine.ko. May be given more than once.",
+    ),
+]
+Jobs = Annotated[
+    int, typer.Option(metavar="N", help="Points side by side.", show_default="all cores")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on in DIR; finished points are not run again.")
+]
+Scheduler = Annotated[
+    str,
+    typer.Option(
+        metavar="tcp://HOST:PORT",
+        help="Run points on the workers of this Dask scheduler (docs/cluster.md).",
+    ),
+]
+Slurm = Annotated[
+    int,
+    typer.Option(
+        metavar="N", help="Run points in N jobs of Slurm, each a Dask worker (docs/cluster.md)."
+    ),
+]
+
+
+def overrides(settings: list[str] | None) -> dict[str, str]:
+    """Return what --set gives: key -> text."""
+    found = {}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals or not key or not value:
+            raise BadInput(f"--set {setting}: write it as KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def job_count(jobs: int) -> int:
+    """Return how many points run side by side."""
+    if jobs < 0:
+        raise BadInput(f"--jobs {jobs}: at least 1")
+    return jobs or os.cpu_count() or 1
+
+
+def check_seed(number: int | None) -> None:
+    if number is not None and not 1 <= number <= 10_000:
+        raise BadInput("seeds are numbers from 1 to 10000")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return what is listed in TEXT with commas, each once."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))

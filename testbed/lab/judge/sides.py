@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The two sides of a comparison: finished runs as they are; commits, kernels and modules measured.
+
+What is measured is measured by testbed/run: a commit's by its own, in a work tree of it below
+build/diff; a kernel's and a module's by this one. Points that are there already are not run again.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.ask import scenario as scenarios
+from lab.common.errors import BadInput, LabError
+from lab.common.options import overrides
+from lab.run.build import BUILD, PROJECT
+from lab.run.runs import is_run, read_meta
+
+RESULTS = Path("results") / "diff"
+KINDS = "the folder of a run, a commit, a kernel source, or a module (.c, .ko, or its folder)"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to run where there is no run to go by."""
+
+    scenario: str
+    settings: list[str]
+    algorithms: str
+    seeds: int
+    jobs: int
+
+
+@dataclass(frozen=True)
+class Side:
+    """Something that can be measured: by the testbed of TREE, with further OPTIONS."""
+
+    label: str
+    tree: Path
+    options: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+def measure(a: str, b: str, wanted: Wanted) -> tuple[Path, Path]:
+    """Return two folders of runs: A and B, or what was measured of them."""
+    folders = {text: Path(text) for text in (a, b) if is_run(Path(text))}
+    others = [text for text in (a, b) if text not in folders]
+    if not others:
+        return Path(a), Path(b)
+    found = {text: _side(text) for text in others}
+    if folders:
+        name, source, algorithms, seeds = _as(next(iter(folders.values())))
+    elif wanted.scenario:
+        loaded = scenarios.load(wanted.scenario, overrides(wanted.settings))
+        name, source = loaded.id, loaded.source
+        algorithms, seeds = ",".join(loaded.run.algorithms), list(range(1, wanted.seeds + 1))
+    else:
+        raise BadInput("neither is the folder of a run: say what to run with --scenario NAME")
+    algorithms = wanted.algorithms or algorithms
+    for text, side in found.items():
+        folders[text] = _run(side, name, source, algorithms, seeds, wanted.jobs)
+    return folders[a], folders[b]
+
+
+def _side(text: str) -> Side:
+    """Find out what TEXT is."""
+    path = Path(text).expanduser()
+    label = f"{path.name}-{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:6]}"
+    if (path / "arch" / "um").is_dir() or (path.is_file() and ".tar" in path.suffixes):
+        return Side(label, PROJECT, (), (("KERNEL_SRC", str(path.resolve())),))
+    if path.suffix in (".c", ".ko") or (path / "Kbuild").is_file():
+        if not path.exists():
+            raise BadInput(f"no module {text}: check the path")
+        return Side(label, PROJECT, ("--module", str(path.resolve())))
+    if commit := _commit(text):
+        return Side(commit[:12], _work_tree(commit))
+    raise BadInput(f"{text} is none of these: {KINDS}")
+
+
+def _as(folder: Path) -> tuple[str, dict[str, Any], str, list[int]]:
+    """Return how the run in FOLDER was made: scenario, its source, algorithms and seeds."""
+    meta = read_meta(folder)
+    if "source" not in meta:
+        raise BadInput(f"{folder} is no run of one scenario: it cannot be repeated here")
+    return meta["scenario"], meta["source"], ",".join(meta["algorithms"]), meta["seeds"]
+
+
+def _run(
+    side: Side, name: str, source: dict[str, Any], algorithms: str, seeds: list[int], jobs: int
+) -> Path:
+    """Measure SIDE and return the folder."""
+    out = (RESULTS / f"{name}-{side.label}").resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / f"{name}.toml"
+    file.write_text(as_toml({key: v for key, v in source.items() if key != "question"}))
+    if len(seeds) > 1 and seeds != list(range(1, len(seeds) + 1)):
+        raise BadInput("the run's seeds are not 1 to N, nor a single one: it cannot be repeated")
+    of_seeds = ["--seeds", str(len(seeds))] if len(seeds) > 1 else ["--seed", str(seeds[0])]
+    command = [
+        str(side.tree / "testbed" / "run"), str(file), "--algorithms", algorithms, *of_seeds,
+        "--jobs", str(jobs), "--out", str(out), "--resume", *side.options,
+    ]  # fmt: skip
+    print(f"diff: measuring {side.label}: {shlex.join(command)}", file=sys.stderr, flush=True)
+    done = subprocess.run(
+        command, stdout=subprocess.DEVNULL, env=os.environ | dict(side.environment)
+    )
+    if done.returncode == 130:
+        raise KeyboardInterrupt
+    if done.returncode:
+        raise LabError(f"{side.label} could not be measured: the run above says why")
+    return out
+
+
+def _commit(text: str) -> str:
+    """Return the commit of this project that TEXT is, in the work tree that we are in or in the
+    lab's own; nothing if it is none."""
+    for folder in (Path(), PROJECT):
+        found = _git("rev-parse", "--verify", "--quiet", f"{text}^{{commit}}", folder=folder)
+        if found and _git("cat-file", "-t", found) == "commit":
+            return found
+    return ""
+
+
+def _git(*arguments: str, folder: Path = PROJECT) -> str:
+    """Return what git says in FOLDER; nothing where it fails."""
+    command = ["git", "-C", str(folder), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _work_tree(commit: str) -> Path:
+    """Return a work tree of COMMIT, made if it is not there."""
+    tree = BUILD / "diff" / commit[:12]
+    if not (tree / "testbed" / "run").exists():
+        tree.parent.mkdir(parents=True, exist_ok=True)
+        command = ["git", "-C", str(PROJECT), "worktree", "add", "--force", "--detach"]
+        done = subprocess.run([*command, str(tree), commit], capture_output=True, text=True)
+        if done.returncode or not (tree / "testbed" / "run").exists():
+            why = done.stderr.strip().splitlines()[-1:] or ["it has no testbed/run"]
+            raise LabError(f"no work tree of {commit[:12]}: {why[0]}")
+    return tree
+
+
+def as_toml(source: dict[str, Any]) -> str:
+    """Return SOURCE, a parsed TOML file, as one that means the same."""
+    return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in source.items())
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        inside = (f"{json.dumps(k, ensure_ascii=False)} = {_toml(v)}" for k, v in value.items())
+        return f"{{ {', '.join(inside)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The folder of a run. Finished points are kept one file each, written whole or not at all;
+results.jsonl is put together from them in the scenario's order, so its bytes do not depend on
+which point ended first."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lab.ask.points import Point
+from lab.common.errors import BadInput
+
+SAMPLES = ("flows.csv", "hops.csv")
+AGENTS = "agents.csv"  # where nodes help an algorithm
+VERDICTS = (
+    "verdicts.csv"  # kept of every point that has it: it is small, and rules are chosen on it
+)
+RATIOS = "ratios.csv"  # with the samples, of points that have it
+PROJECT_RESULTS = Path("results")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write TEXT to PATH so that a reader, or a crash, sees the old file or the new, never half."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text)
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise BadInput(
+            f"cannot write {path}: {error.strerror}; free space or choose --out"
+        ) from None
+
+
+def sample_names(point: Point, raw: Path, keep_samples: bool) -> list[str]:
+    """Return which files of RAW, a guest's folder of POINT, are kept."""
+    kept = [*(SAMPLES if keep_samples else ()), *([VERDICTS] if point.has_verdicts else ())]
+    kept += [RATIOS] if keep_samples and "tcp_jitter_ratio" in point.spec["traces"] else []
+    kept += [AGENTS] if keep_samples and (raw / AGENTS).exists() else []
+    return kept
+
+
+class Store:
+    @staticmethod
+    def check(folder: Path, resume: bool) -> None:
+        """Refuse, before anything is built or written, a FOLDER that a run may not use."""
+        if folder.exists() and not folder.is_dir():
+            raise BadInput(f"{folder} is a file: choose another --out")
+        if not resume and any((folder / "points").glob("*.json")):
+            raise BadInput(
+                f"{folder} already holds results: add --resume to go on, or choose another --out"
+            )
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        try:
+            for name in ("points", "samples", "logs"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot write {folder}: {error.strerror}; choose --out") from None
+        for name in ("logs", "samples"):  # what an interrupted run left half-written
+            for part in (folder / name).glob("*.part"):
+                part.unlink()
+
+    def _point_file(self, point: Point) -> Path:
+        return self.folder / "points" / f"{point.id}.json"
+
+    def _sample_file(self, point: Point, name: str) -> Path:
+        return self.folder / "samples" / f"{point.id}.{name}"
+
+    def has(self, point: Point, with_samples: bool = False) -> bool:
+        """Say whether POINT is finished, its samples included if they are wanted."""
+        if not self._point_file(point).exists():
+            return False
+        return not with_samples or all(self._sample_file(point, n).exists() for n in SAMPLES)
+
+    def add(self, point: Point, result: dict[str, Any], samples: dict[str, str]) -> None:
+        """Keep the result of POINT; its SAMPLES (file -> text) first, so that a result is never
+        without them."""
+        for name, text in samples.items():
+            write_atomically(self._sample_file(point, name), text)
+        write_atomically(self._point_file(point), json.dumps(result, sort_keys=True) + "\n")
+
+    def add_failure(self, point: Point, error: str, log: str) -> Path:
+        path = self.folder / "logs" / f"{point.id}.log"
+        write_atomically(path, f"{point.describe()}\n{error}\n\n{log}")
+        return path
+
+    def assemble(
+        self, points: list[Point], derive: Callable[[list[dict[str, Any]]], None] | None = None
+    ) -> list[dict[str, Any]]:
+        """Write results.jsonl of those POINTS that are finished and return them in order.
+
+        What a result is called (its axes' names, say) is the scenario's of today, not of the day
+        it was measured: only what was measured is a function of the point's content. DERIVE adds
+        what follows from several results.
+        """
+        results = []
+        for point in filter(self.has, points):
+            results.append(json.loads(self._point_file(point).read_text()) | point.labels())
+        if derive:
+            derive(results)
+        lines = [json.dumps(result, sort_keys=True) + "\n" for result in results]
+        write_atomically(self.folder / "results.jsonl", "".join(lines))
+        return results
+
+    def read_json(self, name: str) -> Any:
+        return json.loads((self.folder / name).read_text())
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write VALUE, its keys in their order: that of a scenario's axes means something."""
+        write_atomically(self.folder / name, json.dumps(value, indent=2) + "\n")
+
+
+def fresh_folder(scenario_id: str) -> Path:
+    """Return results/NAME, or results/NAME-2 and so on: results are never overwritten."""
+    folder, n = PROJECT_RESULTS / scenario_id, 1
+    while folder.exists():
+        n += 1
+        folder = PROJECT_RESULTS / f"{scenario_id}-{n}"
+    return folder

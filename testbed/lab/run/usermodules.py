@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Modules that a user brings: built against the kernel in use, loaded once to see what they are.
+
+A file tcp_mine.ko, a folder with a Kbuild (or a Makefile that sets obj-m), or one file tcp_mine.c.
+"""
+
+import hashlib
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lab.common.errors import BadInput, LabError
+from lab.run import build as builds
+from lab.run.backends.base import Backend
+from lab.run.build import UserModule
+
+KBUILDS = ("Kbuild", "Makefile")  # the kernel's own order
+SOURCES = (".c", ".h", ".S", *KBUILDS)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A user's module that cannot be used. LOG: what the compiler or the kernel said."""
+
+    path: str
+    complaint: str
+    log: str = ""
+
+    def line(self) -> str:
+        return f"module {self.path}: {self.complaint}"
+
+
+def add(backend: Backend, paths: Iterable[str]) -> list[Refused]:
+    """Build and load what is at PATHS; let BACKEND have it. Returns what cannot be used."""
+    refused = []
+    for path in paths:
+        try:
+            for module in _made(path, backend.build.kernel):
+                offered = backend.offer(module)
+                if offered.complaint:
+                    refused.append(Refused(path, offered.complaint, offered.log))
+                    continue
+                user = (*backend.build.user, replace(module, algorithms=offered.algorithms))
+                backend.build = replace(backend.build, user=user)
+        except BuildError as error:
+            refused.append(Refused(path, *error.args))
+    return refused
+
+
+class BuildError(Exception):
+    """A module does not build: one line, and all that the compiler said."""
+
+
+def _made(text: str, kernel: builds.Kernel) -> list[UserModule]:
+    """Return the modules of the file or folder TEXT, built if they are sources."""
+    path = Path(text)
+    if kernel.key.startswith("host-"):
+        raise BadInput("--module goes with kernels that are booted: on this machine, insmod it")
+    if path.is_file() and path.suffix == ".ko":
+        return [_checked(path, kernel)]
+    if path.is_file() and path.suffix == ".c":
+        return _built(path.parent, [path], f"obj-m := {path.stem}.o\n", kernel)
+    if path.is_dir() and any((path / name).is_file() for name in KBUILDS):
+        files = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name.endswith(SOURCES)]
+        return _built(path, files, "", kernel)
+    if path.is_dir():
+        raise BadInput(f"--module {text}: no Kbuild in this folder; a line 'obj-m := NAME.o' does")
+    if path.exists():
+        raise BadInput(f"--module {text}: give a .ko, a .c, or a folder with a Kbuild")
+    raise BadInput(f"--module {text}: there is no such file or folder")
+
+
+def _checked(path: Path, kernel: builds.Kernel) -> UserModule:
+    """Return a module that is built, if it is for KERNEL."""
+    try:
+        magic = builds.run_cmd(["/sbin/modinfo", "-F", "vermagic", path], "modinfo").split()
+    except LabError:
+        raise BadInput(f"--module {path}: this is no kernel module") from None
+    if not magic or magic[0] != kernel.release:
+        raise BadInput(
+            f"--module {path}: it is built for Linux {' '.join(magic[:1]) or '(unknown)'}, this is"
+            f" {kernel.release}: give the folder of its source"
+        )
+    return UserModule(path.resolve(), f"user-{builds.hash_files([path])}")
+
+
+def _built(folder: Path, files: list[Path], kbuild: str, kernel: builds.Kernel) -> list[UserModule]:
+    """Build FILES of FOLDER for KERNEL, with the text KBUILD if the folder has none of its own."""
+    digest = hashlib.sha256((kbuild + kernel.key).encode())
+    for file in files:
+        digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
+    key = digest.hexdigest()[:12]
+    out = builds.BUILD / "user" / key
+    with builds.locked(builds.BUILD / "user.lock"):
+        for file in files:
+            copy = out / file.relative_to(folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copy)
+        if kbuild:
+            (out / "Kbuild").write_text(kbuild)
+        said, built = _kbuild(out, kernel)
+    if not built:
+        raise BuildError(_first_error(said.replace(f"{out}/", "")), said)
+    return [UserModule(module, f"user-{key}-{module.stem}") for module in built]
+
+
+def _kbuild(out: Path, kernel: builds.Kernel) -> tuple[str, list[Path]]:
+    """Build what is in the folder OUT; return what was said, and the modules if all is well."""
+    command = ["make", "-C", str(kernel.tree), f"M={out}", "modules"]
+    command += [f"ARCH={kernel.arch}"] if kernel.arch else []
+    if kernel.sysroot:
+        enter = builds.TESTBED / "kernels" / "in-sysroot"
+        command = [str(enter), str(kernel.sysroot), str(builds.PROJECT), *command]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    built = [] if done.returncode else sorted(out.rglob("*.ko"))
+    return done.stdout + done.stderr, built
+
+
+def _first_error(said: str) -> str:
+    """Return the line of a build's output that says why it failed."""
+    for pattern in (r"^.*error: .*$", r"^ERROR: .*$", r"^.*\*\*\* .*$"):
+        if found := re.search(pattern, said, re.MULTILINE):
+            return f"it does not build: {found[0].strip()}"
+    return "it does not build: no .ko came of it; does its Kbuild set obj-m?"

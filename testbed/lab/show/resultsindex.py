@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The index of docs/results: each page under the question that it answers, its figure beside it."""
+
+from pathlib import Path
+
+from lab.ask import scenario as scenarios
+from lab.ask.questions import QUESTIONS
+from lab.ask.scenario import SCENARIO_DIR
+
+NAME = "README.md"
+FIGURE_WIDTH_PX = 240
+REST = "Measured beside the scenarios"
+HEAD = """# Results
+
+Each page has a figure, the tables with intervals, the claims with what came of them, and the
+command that made it. What was lost stays in. `testbed/veno-lab publish --index` writes this page.
+"""
+
+
+def write(docs: Path) -> Path:
+    """Write the index of the pages in the folder DOCS; return where it is."""
+    groups: dict[str, list[str]] = {text: [] for text in (*QUESTIONS.values(), REST)}
+    for page in sorted(docs.glob("*.md")):
+        if page.name != NAME:
+            groups[_question(page)].append(_row(page))
+    parts = [HEAD]
+    for question, rows in groups.items():
+        if rows:
+            parts.append(f"## {question}\n\n| | |\n|---|---|\n" + "\n".join(rows) + "\n")
+    path = docs / NAME
+    path.write_text("\n".join(parts))
+    return path
+
+
+def _question(page: Path) -> str:
+    """Return the question that the scenario of PAGE is about."""
+    if not (SCENARIO_DIR / f"{page.stem}.toml").exists():
+        return REST
+    return QUESTIONS.get(scenarios.load(page.stem).question, REST)
+
+
+def _row(page: Path) -> str:
+    title = page.read_text().splitlines()[0].lstrip("# ").removeprefix(f"{page.stem}: ")
+    figure = page.with_suffix(".svg")
+    shown = f'<img src="./{figure.name}" width="{FIGURE_WIDTH_PX}" alt="{page.stem}">'
+    return f"| {shown if figure.exists() else ''} | [{page.stem}](./{page.name}): {title} |"

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A run in sentences: what was found, what to know before believing it, how to run it again."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from lab.ask.parts import Scenario, axis_text
+from lab.judge.claims import Verdict
+from lab.measure.stats import Estimate, estimate
+from lab.show import plots
+from lab.show.plots import Cells, Metric, Place
+from lab.show.tables import HEADLINE, as_shown
+
+ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
+SEEDS_FOR_95 = 6
+MARKS = {"holds": "✓", "does not hold": "✗", "undecided": "?", "not measured": "·"}
+
+
+def middle_place(scenario: Scenario) -> Place:
+    """Return the middle value of every axis (the upper one of two): fixed before any result."""
+    values = [axis.levels for axis in scenario.axes]
+    return tuple(v[len(v) // 2] for v in values)
+
+
+def place_text(scenario: Scenario, place: Place) -> str:
+    return ", ".join(axis_text(a, v) for a, v in zip(scenario.axes, place, strict=True))
+
+
+def headline(scenario: Scenario, results: list[dict]) -> str:
+    """Return one sentence: our best against the kernel's best where all axes are in the middle,
+    and how often ours is best everywhere."""
+    cells, shown = plots.estimates(scenario, results, HEADLINE), plots.metric(HEADLINE)
+    place = middle_place(scenario)
+    here = {name: value for (name, at), value in cells.items() if at == place}
+    ours = {name: value for name, value in here.items() if plots.style(name).ours}
+    peers = {name: value for name, value in here.items() if name not in ours}
+    if not here:
+        return "No point at the middle of the axes has a result."
+    mine, theirs = _best(ours), _best(peers)
+    lead, first = (mine, ours) if mine else (theirs, peers)
+    at = place_text(scenario, place)
+    sentence = f"At {at}, {lead}" if at else lead
+    sentence += f" carries {plots.text(first[lead], shown)} Mb/s"
+    bound = plots.bounds(scenario, results).get(place)
+    if bound:
+        sentence += f" ({100 * first[lead].median / bound:.0f} % of the bound)"
+    if mine and theirs:
+        sentence += "; " + _against(ours[mine], theirs, peers[theirs], shown)
+    return sentence + "." + _wins(cells)
+
+
+def _best(values: dict[str, Estimate]) -> str:
+    return max(values, key=lambda name: values[name].median) if values else ""
+
+
+def _against(mine: Estimate, name: str, other: Estimate, shown: Metric) -> str:
+    best = f"the best of the kernel's own, {name} with {plots.text(other, shown)}"
+    if mine.low <= other.high and other.low <= mine.high:
+        return f"its interval meets that of {best}"
+    if not other.median:
+        return f"this is above {best}"
+    percent = 100 * (mine.median / other.median - 1)
+    return f"this is {abs(percent):.0f} % {'above' if percent > 0 else 'below'} {best}"
+
+
+def _wins(cells: Cells) -> str:
+    """Return in how many places one of ours has a median above all of the kernel's own."""
+    won = both = 0
+    for place in {at for _, at in cells}:
+        medians: dict[bool, list[float]] = {True: [], False: []}
+        for (name, at), value in cells.items():
+            if at == place:
+                shown = as_shown(value, plots.metric(HEADLINE))
+                medians[plots.style(name).ours].append(shown.median)
+        if all(medians.values()):
+            both += 1
+            won += max(medians[True]) > max(medians[False])
+    if both < 2:
+        return ""
+    return f" The best median is one of ours in {won or 'none'} of {both} conditions."
+
+
+def tally(verdicts: Sequence[Verdict]) -> list[tuple[str, str]]:
+    """Return (verdict, words) for each verdict that occurs: how many claims have it."""
+    found = []
+    for word in MARKS:
+        count = sum(verdict.verdict == word for verdict in verdicts)
+        plural = {"holds": "hold", "does not hold": "do not hold"}.get(word, word)
+        if count:
+            found.append((word, f"{count} {word if count == 1 else plural}"))
+    return found
+
+
+def interval_note(results: list[dict], scenario: Scenario) -> str:
+    """Return what the intervals are, from the fewest seeds that any cell has."""
+    cells = plots.estimates(scenario, results, HEADLINE)
+    if not cells:
+        return "No point has a result."
+    worst = min(cells.values(), key=lambda value: value.n)
+    if worst.n == 1:
+        return "At least one figure comes from a single seed, so there is no interval for it."
+    if worst.n < SEEDS_FOR_95:
+        return (
+            f"With {worst.n} seeds an interval is the range of all runs; it covers the median"
+            f" with a probability of {100 * worst.coverage:.4g} %, not 95 %."
+        )
+    return (
+        f"Median over {worst.n} or more seeds, and the order-statistic interval for it"
+        f" (coverage {100 * estimate(list(range(worst.n))).coverage:.1f} %)."
+    )
+
+
+def warnings(results: list[dict], meta: dict[str, Any], failures: Sequence[str]) -> list[str]:
+    """Return what a reader must know before believing a number."""
+    found = []
+    seeds: dict[tuple, set[int]] = {}
+    for result in results:
+        key = (result["algorithm"], *sorted(result["axes"].items()))
+        seeds.setdefault(key, set()).add(result["seed"])
+    fewest = min(map(len, seeds.values()), default=0)
+    if fewest < ENOUGH_SEEDS:
+        found.append(f"Smoke test, not a result: {_count(fewest, 'seed')}, {ENOUGH_SEEDS} needed.")
+    rtts = min(map(_rtts, results), default=math.inf)
+    if rtts < ENOUGH_RTTS:
+        found.append(
+            f"Smoke test, not a result: a run lasts {rtts:.0f} round trips, {ENOUGH_RTTS} needed."
+        )
+    missing = meta.get("points", len(results)) - len(results)
+    if missing > 0:
+        failed = f", {_count(len(failures), 'failure')} below" if failures else ""
+        found.append(f"{missing} of {meta['points']} points have no result{failed}.")
+    if meta.get("git_dirty"):
+        found.append("The working tree had changes that are in no commit.")
+    return found
+
+
+def _rtts(result: dict[str, Any]) -> float:
+    """Return how many round trips a point lasted, by its longest path."""
+    params = result["params"]
+    path_ms = sum(link["delay_ms"] for link in params["links"].values())
+    rtt_ms = max([path_ms, *(flow.get("min_rtt_ms") or 0 for flow in result["flows"])])
+    return params["duration_s"] * 1000 / rtt_ms if rtt_ms else math.inf
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def claim_row(verdict: Verdict) -> dict[str, Any]:
+    """Return what the claims tables show of one claim, both on the page and the terminal."""
+    claim, value = verdict.claim, verdict.value
+    shown = Metric("", "", 2 if claim.against else plots.metric(claim.metric).digits)
+    return {
+        "id": claim.id,
+        "text": claim.text,
+        "subject": verdict.subject,
+        "paper": claim.paper,
+        "median": plots.number(value.median, shown.digits) if value else "-",
+        "interval": plots.interval(value, shown) if value else "",
+        "bound": verdict.bound.replace(">=", "≥").replace("<=", "≤"),
+        "verdict": verdict.verdict,
+        "class": verdict.verdict.replace(" ", "-"),
+        "mark": MARKS[verdict.verdict],
+        "why": _why(verdict),
+    }
+
+
+def _why(verdict: Verdict) -> str:
+    """Return how the interval lies to the claim's bounds, in words."""
+    if verdict.value is None:
+        return "no such points in this run"
+    one = verdict.value.n < 2
+    subject = "the single run" if one else "the interval"
+    if verdict.verdict == "holds":
+        return f"{subject} lies within the bound"
+    claim = verdict.claim
+    if verdict.verdict == "does not hold":
+        below = claim.at_least is not None and verdict.value.high < claim.at_least
+        return f"{subject} lies {'below' if below else 'above'} the bound"
+    return f"{subject} reaches across the bound: more seeds may decide"
+
+
+def reproduce(meta: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (label, text) of what a reader needs to run this again; empty ones are left out."""
+    seeds = meta.get("seeds", [])
+    contiguous = len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
+    commit = meta.get("git_commit", "")
+    wall_s, cpus = meta.get("wall_s"), meta.get("host_cpus")
+    entries = [
+        ("Command", meta.get("command", "")),
+        ("Commit", commit + (" and uncommitted changes" if meta.get("git_dirty") else "")),
+        ("Backend", meta.get("backend", "")),
+        ("Kernel", meta.get("kernel_release", "")),
+        ("Kernel build", meta.get("kernel_build", "")),
+        ("Seeds", f"{seeds[0]} to {seeds[-1]}" if contiguous else ", ".join(map(str, seeds))),
+        ("Points", _points_text(meta)),
+        ("Started", str(meta.get("started", ""))[:19].replace("T", " ") + " UTC"),
+        ("Wall time", f"{wall_s:g} s on {cpus} CPUs" if wall_s is not None else "not finished"),
+    ]
+    if not meta.get("started"):
+        entries = [entry for entry in entries if entry[0] not in ("Started", "Wall time")]
+    return [(label, str(text)) for label, text in entries if str(text).strip()]
+
+
+def _points_text(meta: dict[str, Any]) -> str:
+    earlier = meta.get("points_of_earlier_runs")
+    return f"{meta.get('points', '')}" + (f", {earlier} of them of earlier runs" if earlier else "")
