@@ -13,7 +13,7 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 
 from lab.ask import topologies
-from lab.run.guest.worker import NetworkNamespaceOf
+from lab.run.guest.namespaces import NetworkNamespaceOf
 
 ETHERTYPE_SURVEY = 0x88B5
 HEADER = struct.Struct("!HHQ")

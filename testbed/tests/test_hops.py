@@ -2,6 +2,7 @@
 """veno_lab: hops for anybody's Mininet, tried inside the lab, where time is virtual."""
 
 import json
+import subprocess
 
 import pytest
 from conftest import TESTBED, run_command
@@ -47,3 +48,13 @@ def test_mn_takes_it(tmp_path):
     mn = f"mn --custom {TESTBED}/veno_lab/hops.py --topo hop,rate_mbps=2,delay_ms=45,loss_pct=0"
     done = run_command("--exec", f"{mn} --controller none --test pingall", cwd=tmp_path)
     assert done.returncode == 0 and " 0% dropped" in done.stdout, done.stdout + done.stderr
+
+
+def test_it_needs_nothing_that_only_the_lab_has(tmp_path):
+    """Whoever has a Mininet script of their own has no $LAB_OUT, and starts it where they like."""
+    told = subprocess.run(
+        ["/usr/bin/python3", "-c", "import veno_lab; print(veno_lab.WirelessHop.__name__)"],
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(TESTBED), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert told.stdout == "WirelessHop\n", told.stderr

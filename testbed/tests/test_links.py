@@ -128,7 +128,7 @@ def test_hops_of_scenarios_are_those_of_the_topologies():
 BEHAVIOUR = """
 import json, os, socket, subprocess, sys, threading, time
 from lab.ask.links import Link, set_link
-from lab.run.guest.worker import NetworkNamespaceOf
+from lab.run.guest.namespaces import NetworkNamespaceOf
 def sh(command):
     subprocess.run(command, shell=True, check=True)
 def cross(fields, packets, every_ms, together):

@@ -20,7 +20,7 @@ from lab.ask import lablink, links
 from lab.ask.seeds import derived_seed
 from lab.ask.topologies import Chain
 from lab.common.errors import nearest
-from lab.run.guest.worker import NetworkNamespaceOf
+from lab.run.guest.namespaces import NetworkNamespaceOf
 
 PYTHON = "LAB_PYTHON"  # set by lab.run.execute
 TESTBED = Path(links.__file__).resolve().parents[2]  # mn gives this file no name

@@ -30,6 +30,7 @@ from lab.ask.lablink import SCHEDULES, begin_lablink, change_lablink, set_lablin
 from lab.ask.links import Link, change_link, link_of, set_link
 from lab.ask.medium import Medium
 from lab.run.guest.kernel_log import KernelLog
+from lab.run.guest.namespaces import NetworkNamespaceOf
 
 OUT = Path(os.environ["LAB_OUT"])
 TEMPORARY = Path(os.environ["TMPDIR"])
@@ -39,7 +40,6 @@ SCTP_SYSCTLS = Path("/proc/sys/net/sctp")
 SCTP_TIMESTAMP_TYPE = 190  # of those that no one else uses
 SEED_FILE = Path("/sys/module/random/parameters/lab_seed")
 MEDIUM = {"program": str(BIN / "labmedium"), "autostart": False}
-CLONE_NEWNET = 0x40000000
 TIMER_ABSTIME = 1
 
 SINK_PORT = 5001
@@ -63,28 +63,6 @@ WARM_UP_S = 0.5
 # memory of what ran before: real-time priorities decide it.
 WORKER_PRIORITY, FLOW_PRIORITY, SINK_PRIORITY, PROBE_PRIORITY, TAP_PRIORITY = 1, 10, 20, 30, 40
 MEDIUM_PRIORITY = 5  # it takes what all of them sent in an instant at once
-
-
-class NetworkNamespaceOf:
-    """A context manager: inside it, this process is in the network namespace of process PID."""
-
-    def __init__(self, pid: int):
-        self._pid = pid
-        self._libc = ctypes.CDLL(None, use_errno=True)
-
-    def __enter__(self):
-        self._home = os.open("/proc/self/ns/net", os.O_RDONLY)
-        target = os.open(f"/proc/{self._pid}/ns/net", os.O_RDONLY)
-        self._setns(target)
-        os.close(target)
-
-    def __exit__(self, *_exc):
-        self._setns(self._home)
-        os.close(self._home)
-
-    def _setns(self, fd: int):
-        if self._libc.setns(fd, CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "setns")
 
 
 class Parameters:
