@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -13,15 +14,17 @@ import threading
 import time
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask.config
 import dask_jobqueue
 import pytest
+from distributed.comm import CommClosedError
 
 from lab.ask import linktraces, points, scenario
 from lab.common.errors import BadInput, LabError
 from lab.run import runner
-from lab.run.cluster import bundle, crew
+from lab.run.cluster import bundle, carried, crew
 from lab.run.store import Store
 
 DASK = Path(sys.executable).parent / "dask"
@@ -33,8 +36,8 @@ def started():
     """Start processes of Dask's, which end with the test."""
     running = []
 
-    def start(folder: Path, *arguments: str) -> subprocess.Popen:
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    def start(folder: Path, *arguments: str, **more: str) -> subprocess.Popen:
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | more
         with open(folder / f"dask-{len(running)}", "w") as log:
             running.append(subprocess.Popen(
                 [str(DASK), *arguments, "--no-dashboard"], cwd=folder, env=environment,
@@ -65,9 +68,11 @@ def scheduler_of(started, folder: Path) -> str:
     return when(lambda: json.loads(told.read_text() or "{}").get("address"), process)
 
 
-def worker_of(started, folder: Path, address: str, name: str) -> subprocess.Popen:
+def worker_of(
+    started, folder: Path, address: str, name: str, **environment: str
+) -> subprocess.Popen:
     options = ["--nthreads", "1", "--no-nanny", "--name", name, "--local-directory", str(folder)]
-    return started(folder, "worker", address, *options)
+    return started(folder, "worker", address, *options, **environment)
 
 
 def children(pid: int) -> list[int]:
@@ -157,6 +162,92 @@ def test_a_scheduler_that_goes_ends_the_run_in_words(backend, started, tmp_path,
         with pytest.raises(LabError, match="the scheduler is gone; what is finished is kept"):
             runner.run_points(todo, backend, store, 1, lambda _: False, {}, None, of)
         killer.join()
+
+
+@pytest.mark.filterwarnings("ignore:Mismatched versions")
+def test_a_machine_that_lacks_something_is_left_out_as_long_as_there_are_others(
+    backend, started, tmp_path, capfd
+):
+    """Its batch goes to another. It is found by what the worker's own PYTHONPATH has, too."""
+    other = tmp_path / "packages" / "numpy-0.1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 0.1\n")
+    address = scheduler_of(started, tmp_path)
+    worker_of(started, tmp_path, address, "bad", PYTHONPATH=str(other.parent))
+    todo = short_points(backend)[:2]
+
+    def run(folder: str, workers: int) -> runner.Sweep:
+        with crew.gathered(address, 0) as of:
+            while of.describe()["threads"] < workers:
+                time.sleep(0.1)
+            store = Store(tmp_path / folder)
+            return runner.run_points(todo, backend, store, 1, lambda _: False, {}, None, of)
+
+    lack = f"{socket.gethostname()}: its Python lacks what results are made by: pip install numpy=="
+    with pytest.raises(LabError, match=f"^no worker is left that can run points: {lack}"):
+        run("none", 1)
+    capfd.readouterr()
+    worker_of(started, tmp_path, address, "good")
+    done = run("one", 2)
+    assert not done.failures and len(done.results) == len(todo)
+    said = capfd.readouterr().err
+    assert said.count(lack) == said.count("this worker is left out") == 1
+
+
+def test_a_worker_without_room_for_the_lab_says_so(tmp_path, monkeypatch):
+    """Also one that comes later: it answers with what it lacks, and is no sign of a lost
+    scheduler."""
+    carrier = carried.Carrier("a", b"")
+    worker = SimpleNamespace(local_directory=str(tmp_path / "none"), address="tcp://w:1",
+                             plugins={carrier.name: carrier})  # fmt: skip
+    carrier.setup(worker)
+    monkeypatch.setattr(carried, "get_worker", lambda: worker)
+    at, lack, kept = carried.run_batch(carrier.name, b"")
+    assert at == "tcp://w:1" and not kept
+    assert lack.startswith(f"{socket.gethostname()}: it cannot take the lab: ") and "none" in lack
+
+
+class Gone:
+    """A client whose scheduler has gone: each question fails in one of the ways of Dask's."""
+
+    def __init__(self, status: str, error: Exception):
+        self.status, self.error = status, error
+
+    def __getattr__(self, name):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "client",
+    [Gone("running", CommClosedError("lost")), Gone("closed", AttributeError("no scheduler"))],
+    ids=["lost", "closed"],
+)
+def test_a_scheduler_that_went_before_the_run_is_told_in_words(client):
+    for ask in (
+        lambda of: of.cores(), lambda of: of.describe(), lambda of: of.carry(None, []),
+        lambda of: of.submit(b"", None),
+    ):  # fmt: skip
+        with pytest.raises(LabError, match=f"^{crew.GONE}$"):
+            ask(crew.Crew(client))
+
+
+def test_only_a_lost_connection_is_taken_for_a_lost_scheduler():
+    told = {"host": {"python": "3.11.2.final.0"}}
+    client = SimpleNamespace(
+        status="running", get_versions=lambda: {"client": told, "workers": {"tcp://w:1": told}}
+    )
+    assert crew.Crew(client).in_words(FileNotFoundError(2, "none", "f")) == "[Errno 2] none: 'f'"
+    assert crew.Crew(client).in_words(CommClosedError()) == crew.GONE
+
+
+def test_a_worker_with_another_python_is_refused():
+    told = {"client": "3.11.2.final.0", "tcp://a:1": "3.11.9.final.0", "tcp://b:1": "3.12.0.rc.1"}
+    told = {name: {"host": {"python": version}} for name, version in told.items()}
+    client = SimpleNamespace(
+        status="running", get_versions=lambda: {"client": told.pop("client"), "workers": told}
+    )
+    with pytest.raises(LabError, match=r"^the worker tcp://b:1 has Python 3\.12: start it with 3"):
+        crew.Crew(client).carry(None, [])
 
 
 def test_slurm_is_asked_for_jobs_that_end_with_the_run(backend, tmp_path, monkeypatch):

@@ -20,37 +20,42 @@ from lab.run.ended import Ended
 CONNECT_S = 15.0
 AHEAD = 2  # so many batches for each thread are with the scheduler: more would only lie there
 COUNTED_S = 2.0  # workers come and go: so often they are counted
-RETRIES = 2  # of a batch whose machine could not run it
+RESULT_S = 60.0  # so long a result may be on its way; then its worker took it along
+GONE = "the scheduler is gone; what is finished is kept, and --resume goes on"
 
 
 class Crew:
     """The workers of a scheduler. A worker that is killed costs time, nothing else: what it was at
-    is run again by another, and what is finished is here."""
+    is run again by another, and what is finished is here. One that cannot run points is left out,
+    as long as there are others."""
 
     def __init__(self, client, expected: int = 0):
         """CLIENT: distributed's; EXPECTED: threads that are to come."""
         self._client, self._expected = client, expected
-        self._bundle, self._carrier, self._run_batch = "", "", None
-        self._counted, self._counted_s = 0, -COUNTED_S
+        self._carrier, self._run_batch = "", None
+        self._threads: dict[str, int] = {}  # of each worker, by its address
+        self._counted_s = -COUNTED_S
+        self._refused: dict[str, str] = {}  # worker -> why it can run no points
 
     def cores(self) -> int:
         """Return how many points run side by side, by what is known yet."""
-        return max(self._threads(), self._expected, 1)
+        return max(self._able(), self._expected, 1)
 
     def describe(self) -> dict[str, Any]:
         """Return what is run on, for meta.json."""
-        return {"scheduler": self._client.scheduler.address, "threads": self._threads()}
+        address = self._asked(lambda: self._client.scheduler.address)
+        return {"scheduler": address, "threads": self._able()}
 
     def carry(self, backend: Backend, points: list[Point]) -> None:
         """Send every worker, once, what BACKEND needs to run POINTS."""
         from lab.run.cluster import bundle, carried
 
+        self._check_python()
         made = bundle.make(backend, points)
         carrier = carried.Carrier(made.name, made.packed)
-        self._bundle, self._carrier = made.name, carrier.name
-        self._run_batch = _ByValue(carried.run_batch)
+        self._carrier, self._run_batch = carrier.name, _ByValue(carried.run_batch)
         size_mb = len(made.packed) / 1e6
-        threads = self._threads()
+        threads = self._able()
         print(
             f"run: {threads} threads of workers; kernel, modules and tools go to each machine once"
             f" ({size_mb:.1f} MB, {made.name})" + (": waiting for a worker" if not threads else ""),
@@ -58,7 +63,9 @@ class Crew:
             flush=True,
         )
         try:
-            self._client.register_plugin(carrier)
+            self._asked(lambda: self._client.register_plugin(carrier))
+        except LabError:
+            raise
         except Exception as refused:
             raise LabError(f"a worker cannot take the lab: {refused}") from None
 
@@ -70,39 +77,14 @@ class Crew:
         stop: threading.Event,
     ) -> None:
         """Have BATCHES run, and report each point; until STOP is set."""
-        from distributed import KilledWorker
-
-        from lab.run.cluster.work import Batch, pack, unpack
-
-        waiting, running = deque(batches), {}
-        ready: queue.SimpleQueue = queue.SimpleQueue()
+        flow = _Flow(self, batches, keep, on_ended)
         try:
-            while (waiting or running) and not stop.is_set():
-                while waiting and len(running) < AHEAD * self.cores():
-                    batch = waiting.popleft()
-                    packed = pack(Batch(batch, {point.id for point in batch if keep(point)}))
-                    future = self._client.submit(
-                        self._run_batch, self._bundle, packed, pure=False, retries=RETRIES
-                    )
-                    running[future] = batch
-                    future.add_done_callback(ready.put)
-                try:
-                    future = ready.get(timeout=0.2)
-                except queue.Empty:
-                    continue
-                batch = running.pop(future)
-                try:
-                    ends = unpack(future.result())
-                except KilledWorker:
-                    why = "workers ended while they ran it, or points beside it"
-                    ends = [Ended(point, error=why) for point in batch]
-                except Exception as broken:
-                    raise LabError(_in_words(broken)) from None
-                for one in ends:
-                    on_ended(one)
+            while flow.goes_on() and not stop.is_set():
+                flow.send()
+                with suppress(queue.Empty):
+                    flow.take(flow.ready.get(timeout=0.2))
         finally:
-            with suppress(Exception):  # where the scheduler is gone, so are they
-                self._client.cancel(list(running))
+            flow.close()
 
     def leave(self) -> None:
         """Take back what the scheduler keeps for workers that are to come."""
@@ -110,11 +92,158 @@ class Crew:
             with suppress(Exception):  # it may go this very moment
                 self._client.unregister_worker_plugin(self._carrier)
 
-    def _threads(self) -> int:
+    def submit(self, batch: bytes, able: list[str] | None):
+        """Have a packed BATCH run by one of the workers ABLE, or by any; return the future of
+        (worker, what it lacks, what is kept)."""
+        return self._asked(lambda: self._client.submit(
+            self._run_batch, self._carrier, batch, pure=False, retries=0, workers=able
+        ))  # fmt: skip
+
+    def cancel(self, futures: list) -> None:
+        with suppress(Exception):  # where the scheduler is gone, so are they
+            self._client.cancel(futures)
+
+    def refuse(self, worker: str, lack: str) -> None:
+        """Send WORKER no more, as it LACKs something; the others go on."""
+        if worker not in self._refused:
+            print(f"run: {lack}; this worker is left out", file=sys.stderr, flush=True)
+        self._refused[worker] = lack
+
+    def able(self) -> list[str] | None:
+        """Return the workers that can run points: None, where there is nothing against any, and
+        none as long as others may come; LabError if there is none and none is to come."""
+        threads = self._count()
+        if not self._refused:
+            return None
+        able = [worker for worker in threads if worker not in self._refused]
+        if not able and sum(threads.values()) >= self._expected:
+            *_, last = self._refused.values()
+            raise LabError(f"no worker is left that can run points: {last}")
+        return able
+
+    def in_words(self, broken: Exception) -> str:
+        """Return what BROKEN, which Dask has raised, means for the run."""
+        if self._is_gone(broken):
+            return GONE
+        self._check_python()  # who has another one may fail in any way
+        return str(broken) or repr(broken)
+
+    def _is_gone(self, error: Exception) -> bool:
+        from concurrent.futures import CancelledError
+
+        from distributed.comm import CommClosedError
+
+        lost = isinstance(error, (CancelledError, CommClosedError))
+        return lost or self._client.status != "running"
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        """Return the answer to a QUESTION to the scheduler, which may have gone meanwhile."""
+        try:
+            return question()
+        except Exception as error:
+            if self._is_gone(error):
+                raise LabError(GONE) from None
+            raise
+
+    def _check_python(self) -> None:
+        """Refuse workers of another Python: what goes there is compiled, and means something else
+        there."""
+        told = self._asked(lambda: self._client.get_versions())
+        own = _minor(told["client"])
+        other = {at: _minor(one) for at, one in told["workers"].items() if _minor(one) != own}
+        for worker, version in sorted(other.items()):
+            raise LabError(
+                f"the worker {worker} has Python {version}: start it with {own}, as it is here"
+            )
+
+    def _able(self) -> int:
+        """Return how many threads the workers have that can run points."""
+        threads = self._count().items()
+        return sum(count for worker, count in threads if worker not in self._refused)
+
+    def _count(self) -> dict[str, int]:
         if time.monotonic() - self._counted_s >= COUNTED_S:
-            self._counted = sum(self._client.nthreads().values())
+            self._threads = self._asked(lambda: self._client.nthreads())
             self._counted_s = time.monotonic()
-        return self._counted
+        return self._threads
+
+
+class _Flow:
+    """The batches of a run: those that wait, those with the scheduler, and what comes back."""
+
+    def __init__(self, crew: Crew, batches, keep, on_ended):
+        self._crew, self._keep, self._on_ended = crew, keep, on_ended
+        self._waiting = deque(batches)
+        # future -> its batch, and the workers that may run it, where that is not any
+        self._running: dict[Any, tuple[list[Point], list[str] | None]] = {}
+        self.ready: queue.SimpleQueue = queue.SimpleQueue()
+
+    def goes_on(self) -> bool:
+        return bool(self._waiting or self._running)
+
+    def send(self) -> None:
+        """Give the scheduler as much as the workers have before them, and what is only for workers
+        that are no more to others."""
+        from lab.run.cluster.work import Batch, pack
+
+        able = self._crew.able()
+        if able is not None:
+            for future, (_, of) in list(self._running.items()):
+                if of is not None and not set(of) & set(able):
+                    self._put_back(future)
+        while self._waiting and able != [] and len(self._running) < AHEAD * self._crew.cores():
+            batch = self._waiting.popleft()
+            packed = pack(Batch(batch, {point.id for point in batch if self._keep(point)}))
+            future = self._crew.submit(packed, able)
+            self._running[future] = batch, able
+            future.add_done_callback(self.ready.put)
+
+    def take(self, future) -> None:
+        """Report the points of FUTURE, which is done; put them back if its worker cannot run
+        them."""
+        from distributed import KilledWorker
+
+        from lab.run.cluster.work import unpack
+
+        if future not in self._running:
+            return  # it was put back
+        batch, _ = self._running[future]
+        try:
+            worker, lack, kept = future.result(timeout=RESULT_S)
+            ends = [] if lack else unpack(kept)
+        except KilledWorker:
+            why = "workers ended while they ran it, or points beside it"
+            worker, lack, ends = "", "", [Ended(point, error=why) for point in batch]
+        except TimeoutError:
+            self._put_back(future)
+            return
+        except Exception as broken:
+            raise LabError(self._crew.in_words(broken)) from None
+        del self._running[future]
+        if lack:
+            self._crew.refuse(worker, lack)
+            self._waiting.appendleft(batch)
+        for one in ends:
+            self._on_ended(one)
+
+    def _put_back(self, future) -> None:
+        batch, _ = self._running.pop(future)
+        self._crew.cancel([future])
+        self._waiting.appendleft(batch)
+
+    def close(self) -> None:
+        """Keep what has come back, and take back the rest."""
+        while not self.ready.empty():
+            future = self.ready.get_nowait()
+            if future.status == "finished":
+                with suppress(Exception):  # the run ends by what came first
+                    self.take(future)
+        self._crew.cancel(list(self._running))
+
+
+def _minor(told: dict[str, Any]) -> str:
+    """Return the Python of one of those that Client.get_versions() tells of, as 3.11."""
+    return ".".join(told["host"]["python"].split(".")[:2])
 
 
 class _ByValue:
@@ -136,14 +265,6 @@ class _ByValue:
     def __call__(self, *arguments):
         """Never called here: for Dask to see that it can be."""
         raise NotImplementedError
-
-
-def _in_words(broken: Exception) -> str:
-    from concurrent.futures import CancelledError
-
-    if isinstance(broken, (CancelledError, OSError)):
-        return "the scheduler is gone; what is finished is kept, and --resume goes on"
-    return str(broken) or repr(broken)
 
 
 def check(scheduler: str, slurm_jobs: int, jobs: int, backend: str) -> None:
