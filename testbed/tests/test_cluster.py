@@ -251,7 +251,8 @@ def test_a_worker_with_another_python_is_refused():
 
 
 def test_slurm_is_asked_for_jobs_that_end_with_the_run(backend, tmp_path, monkeypatch):
-    """By stand-ins for sbatch and scancel: what dask-jobqueue writes for a job is run as it is."""
+    """Not before there is something to run, and each job is one worker. By stand-ins for sbatch
+    and scancel: what dask-jobqueue writes for a job is run as it is."""
     programs = {
         "sbatch": 'cp "$1" $0.job; setsid bash $0.job >$0.log 2>&1 & echo $! | tee $0.jobs',
         "scancel": "kill -- -$1",
@@ -262,17 +263,24 @@ def test_slurm_is_asked_for_jobs_that_end_with_the_run(backend, tmp_path, monkey
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     crew.check("", 1, 0, "virtual")
-    job = {"cores": 1, "memory": "1GB", "local-directory": str(tmp_path), "log-directory": None}
+    job = {"cores": 4, "memory": "1GB", "local-directory": str(tmp_path), "log-directory": None}
     todo = short_points(backend)[:1]
-    told = dask.config.set({f"jobqueue.slurm.{key}": value for key, value in job.items()})
-    with told, crew.gathered("", 1) as of:
-        assert of.cores() == 1
+    told = {f"jobqueue.slurm.{key}": value for key, value in job.items()}
+    with dask.config.set(told), crew.gathered("", 1) as of:
+        assert of.cores() == 4
+        assert not (tmp_path / "sbatch.jobs").exists()
         store = Store(tmp_path / "far")
         done = runner.run_points(todo, backend, store, 1, lambda _: False, {}, None, of)
+    assert "--nthreads 4 " in (script := (tmp_path / "sbatch.job").read_text())
+    assert "--nworkers" not in script
     assert not done.failures and [r["seed"] for r in done.results] == [1]
     for pid in map(int, (tmp_path / "sbatch.jobs").read_text().split()):
         while is_running(pid):
             time.sleep(0.1)
+    (tmp_path / "sbatch.jobs").unlink()
+    with dask.config.set(told), crew.gathered("", 1) as of:
+        runner.run_points(todo, backend, store, 1, lambda _: False, {}, None, of)
+    assert not (tmp_path / "sbatch.jobs").exists()  # all of it is there
 
 
 def test_a_slurm_job_that_nothing_is_told_of_is_refused():

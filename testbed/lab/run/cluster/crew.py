@@ -29,9 +29,9 @@ class Crew:
     is run again by another, and what is finished is here. One that cannot run points is left out,
     as long as there are others."""
 
-    def __init__(self, client, expected: int = 0):
-        """CLIENT: distributed's; EXPECTED: threads that are to come."""
-        self._client, self._expected = client, expected
+    def __init__(self, client, expected: int = 0, summon: Callable[[], None] = lambda: None):
+        """CLIENT: distributed's; EXPECTED: threads that are to come once SUMMON was called."""
+        self._client, self._expected, self._summon = client, expected, summon
         self._carrier, self._run_batch = "", None
         self._threads: dict[str, int] = {}  # of each worker, by its address
         self._counted_s = -COUNTED_S
@@ -52,6 +52,7 @@ class Crew:
 
         self._check_python()
         made = bundle.make(backend, points)
+        self._summon()
         carrier = carried.Carrier(made.name, made.packed)
         self._carrier, self._run_batch = carrier.name, _ByValue(carried.run_batch)
         size_mb = len(made.packed) / 1e6
@@ -297,8 +298,10 @@ def gathered(scheduler: str, slurm_jobs: int) -> Iterator[Crew | None]:
 
 
 @contextmanager
-def _connected(address, expected: int = 0) -> Iterator[Crew]:
-    """The crew at ADDRESS, as text or a cluster of Dask's."""
+def _connected(
+    address, expected: int = 0, summon: Callable[[], None] = lambda: None
+) -> Iterator[Crew]:
+    """The crew at ADDRESS, as text or a cluster of Dask's; EXPECTED, SUMMON: see Crew."""
     from distributed import Client
 
     _quiet()
@@ -310,7 +313,7 @@ def _connected(address, expected: int = 0) -> Iterator[Crew]:
             " or check the address, tcp://HOST:PORT"
         ) from None
     with client:
-        crew = Crew(client, expected)
+        crew = Crew(client, expected, summon)
         try:
             yield crew
         finally:
@@ -319,21 +322,22 @@ def _connected(address, expected: int = 0) -> Iterator[Crew]:
 
 @contextmanager
 def _slurm(jobs: int) -> Iterator[Crew]:
-    """A scheduler here, and JOBS jobs of Slurm with a worker each; they end with the block."""
+    """A scheduler here, and JOBS jobs of Slurm with a worker each, which are asked for when there
+    is something to run, and end with the block."""
     import dask.config
     from dask_jobqueue import SLURMCluster
 
     _quiet()
     try:
-        cluster = SLURMCluster()
+        cluster = SLURMCluster(processes=dask.config.get("jobqueue.slurm.processes") or 1)
     except ValueError as error:
         raise BadInput(
             f"what a Slurm job has is not told ({error}): write cores, memory and walltime below"
             " 'jobqueue: slurm:' in ~/.config/dask/jobqueue.yaml"
         ) from None
     with cluster:
-        cluster.scale(jobs=jobs)
-        with _connected(cluster, jobs * dask.config.get("jobqueue.slurm.cores")) as crew:
+        threads = jobs * dask.config.get("jobqueue.slurm.cores")
+        with _connected(cluster, threads, lambda: cluster.scale(jobs=jobs)) as crew:
             yield crew
 
 
