@@ -24,7 +24,7 @@ from distributed.comm import CommClosedError
 from lab.ask import linktraces, points, scenario
 from lab.common.errors import BadInput, LabError
 from lab.run import runner
-from lab.run.cluster import bundle, carried, crew
+from lab.run.cluster import bundle, carried, crew, work
 from lab.run.store import Store
 
 DASK = Path(sys.executable).parent / "dask"
@@ -248,6 +248,16 @@ def test_a_worker_with_another_python_is_refused():
     )
     with pytest.raises(LabError, match=r"^the worker tcp://b:1 has Python 3\.12: start it with 3"):
         crew.Crew(client).carry(None, [])
+
+
+def test_a_machine_without_the_libraries_of_the_medium_is_told_so(tmp_path):
+    """But only where points are wireless."""
+    program = tmp_path / "labmedium"
+    program.write_text("#!/bin/sh\necho 'labmedium: libns3-core.so: no such file' >&2; exit 127\n")
+    program.chmod(0o755)
+    work.check_machine()
+    with pytest.raises(LabError, match=r"libns3-core\.so: no such file: apt-get install libns3"):
+        work.check_machine(program)
 
 
 def test_slurm_is_asked_for_jobs_that_end_with_the_run(backend, tmp_path, monkeypatch):

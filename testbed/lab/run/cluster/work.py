@@ -10,7 +10,7 @@ import threading
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import DEVNULL, call
+from subprocess import DEVNULL, call, run
 from typing import Any
 
 from lab.ask.points import Point
@@ -51,10 +51,12 @@ def main() -> None:
         from lab.run.cluster import bundle
 
         backend = bundle.backend_in(Path(sys.argv[1]))
-        check_machine()
+        batch = unpack(sys.stdin.buffer.read())
+        wireless = any(point.spec["medium"] for point in batch.points)
+        check_machine(backend.build.stage / "bin" / "labmedium" if wireless else None)
         guestrooms.sweep()
         backend.guest_room = guestrooms.claim(backend.guest_room)
-        answer.write(pack(_run(backend, unpack(sys.stdin.buffer.read()))))
+        answer.write(pack(_run(backend, batch)))
     except LabError as error:
         print(str(error).replace("\n", " "), file=sys.stderr)
         sys.exit(1)
@@ -77,8 +79,9 @@ def _cache() -> Path:
     return Path(os.environ.get("LAB_CACHE") or Path(base) / "veno-jitter")
 
 
-def check_machine() -> None:
-    """Refuse a machine that lacks programs which the lab uses."""
+def check_machine(medium: Path | None = None) -> None:
+    """Refuse a machine that lacks programs which the lab uses, or libraries of the wireless
+    MEDIUM, if points have one."""
     missing = {
         package for name, package in PROGRAMS.items() if not shutil.which(name, path=SAFE_PATH)
     }
@@ -86,6 +89,14 @@ def check_machine() -> None:
         missing = {"mininet"}
     if missing:
         raise LabError(f"packages are missing: apt-get install {' '.join(sorted(missing))}")
+    if medium:
+        told = run([medium, "--help"], capture_output=True, text=True)
+        if told.returncode:
+            why = (told.stderr.strip().splitlines() or [f"exit status {told.returncode}"])[-1]
+            raise LabError(
+                f"the wireless medium does not start: {why}: apt-get install libns3-dev, of the"
+                " version as at home"
+            )
 
 
 if __name__ == "__main__":
