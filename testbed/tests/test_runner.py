@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the runner does with points, whoever runs them."""
 
+import errno
+import fcntl
 import json
 import os
+import socket
 import threading
 import tomllib
 from contextlib import ExitStack
@@ -110,3 +113,23 @@ def test_runs_beside_each_other_take_different_processors(tmp_path):
             assert first == second == mine and third == mine[0]
     with cpus.claimed(tmp_path) as free:
         assert free == mine[0]
+
+
+def test_machines_that_share_a_folder_do_not_share_processors(tmp_path, monkeypatch):
+    with cpus.claimed(tmp_path) as here:
+        monkeypatch.setattr(socket, "gethostname", lambda: "another")
+        with cpus.claimed(tmp_path) as there:
+            assert here == there
+
+
+def test_a_file_system_without_locks_is_no_obstacle(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    code = errno.ENOLCK
+    with cpus.claimed(tmp_path) as cpu:
+        assert cpu in os.sched_getaffinity(0)
+    code = errno.EIO
+    with pytest.raises(OSError, match="Input/output"), cpus.claimed(tmp_path):
+        pass
