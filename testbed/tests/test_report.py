@@ -317,6 +317,20 @@ def test_a_copy_that_is_sent_names_no_folder_and_links_to_no_file(one_axis, tmp_
     assert '"kept":false' in html
 
 
+def test_a_report_made_anew_has_the_failures_of_the_run(one_axis, tmp_path):
+    """The copy without the folder that their logs are in."""
+    scenario, results, _, _ = one_axis
+    failed = "jtcp, loss_pct 3, seed 4: the kernel stopped"
+    told = {"scenario": scenario.id, "source": scenario.source, "points": len(results) + 1}
+    meta = make_meta(results, **told, failures=[f"{failed} (log: {tmp_path}/logs/a.log)"])
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(r) + "\n" for r in results))
+    html = reports._of_run(tmp_path, None).read_text()
+    assert f"<li>{failed} (log: " in html and "1 failure below" in html
+    copy = reports._of_run(tmp_path, tmp_path / "copy.html").read_text()
+    assert f"<li>{failed}</li>" in copy
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_any_number_of_axes(count, tmp_path):
     axes = {"loss_pct": LOSS_AXIS, "rate": RATE_AXIS}

@@ -63,6 +63,24 @@ def test_points_that_are_alike_run_once(tmp_path, monkeypatch):
         ]  # fmt: skip
 
 
+def test_what_failed_is_told_in_meta(tmp_path, monkeypatch):
+    """For those who make the report again."""
+    sweep = points.expand(
+        scenario.parse("test", tomllib.loads(GOOD)), ("reno",), [1, 2], lambda *_: ""
+    )[:2]
+    monkeypatch.setattr(ended, "summarize", lambda point, raw: {})
+
+    class Failing(Recorder):
+        def run_batch(self, batch, cpu, on_outcome, stop):
+            for point in batch:
+                on_outcome(Outcome(point, Path(), "" if point.seed == 1 else "it broke", "log"))
+
+    store = Store(tmp_path)
+    done = runner.run_points(sweep, Failing(), store, 1, lambda _: False, {})
+    told = store.read_json("meta.json")["failures"]
+    assert told == done.failures and len(told) == 1 and "seed 2: it broke (log: " in told[0]
+
+
 class Scripted(Backend):
     """A backend whose guests are shells. They end every point, but the second, which does not come
     up."""

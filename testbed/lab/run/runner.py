@@ -237,6 +237,7 @@ def _meta(
         **backend.describe(),
         "points": len(points),
         "points_of_earlier_runs": sweep.reused,
+        "failures": sweep.failures,
         "algorithms": sorted({point.algorithm for point in points}),
         "seeds": sorted({point.seed for point in points}),
         "tc_commands_of_first_point": {

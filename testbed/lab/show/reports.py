@@ -2,6 +2,7 @@
 """The command `veno-lab report`: the report of a finished run anew, or a page that many runs are
 found on."""
 
+import re
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,9 +68,11 @@ def _of_run(folder: Path, copy: Path | None) -> Path:
         raise BadInput(f"{folder} is no run of one scenario: its page is {PAGES[1]}")
     scenario = parse(meta["scenario"], meta["source"])
     verdicts = claims.judge(scenario, results)
+    failures = meta.get("failures", [])
     if copy:  # who gets it has no such folder
         meta["command"] = shlex.join(publish.without_out(shlex.split(meta["command"])))
-    return report.write_report(scenario, results, folder, meta, verdicts, [], copy)
+        failures = [re.sub(r" \(log: .*\)$", "", failure) for failure in failures]
+    return report.write_report(scenario, results, folder, meta, verdicts, failures, copy)
 
 
 @dataclass(frozen=True)
