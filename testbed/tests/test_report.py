@@ -331,6 +331,16 @@ def test_a_report_made_anew_has_the_failures_of_the_run(one_axis, tmp_path):
     assert f"<li>{failed}</li>" in copy
 
 
+def test_where_a_run_was_made_is_left_out_of_its_command():
+    """What machines there are, and folders, but nothing that has to do with what came out."""
+    words = (
+        "testbed/run demo --scheduler tcp://h:1 --seeds 2 --out=/a --slurm 4 --out --resume"
+        " --scheduler=x --resume --set rate=1"
+    )
+    left = publish.without_places(words.split())
+    assert left == ["testbed/run", "demo", "--seeds", "2", "--set", "rate=1"]
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_any_number_of_axes(count, tmp_path):
     axes = {"loss_pct": LOSS_AXIS, "rate": RATE_AXIS}

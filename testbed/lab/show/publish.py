@@ -26,6 +26,7 @@ SCORES_NOTE = (
     " said. docs/scenarios.md explains it."
 )
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
+OF_PLACES = ("--out", "--scheduler", "--slurm")  # each with a value
 SCORECARD = "scorecard"  # a run that has its page already
 METRICS_IF_THERE = ("owd_ms_p95", "power_mbps_per_s", *JITTER_RATIOS, *MEDIUM_FIGURES)
 
@@ -76,7 +77,7 @@ def page(
 ) -> str:
     """Return the page of a run. FIGURES: those besides goodput, file name -> what it shows."""
     names = list(dict.fromkeys(result["algorithm"] for result in results))
-    command = shlex.join(without_out(shlex.split(meta["command"])))
+    command = shlex.join(without_places(shlex.split(meta["command"])))
     parts = [
         f"# {scenario.id}: {scenario.title}",
         scenario.description.strip(),
@@ -114,13 +115,13 @@ def _took(meta: dict[str, Any]) -> str:
     return "" if meta.get("points_of_earlier_runs") else f" in {meta['wall_s']:.0f} s"
 
 
-def without_out(arguments: list[str]) -> list[str]:
-    """Drop where the results went: it means nothing to a reader."""
+def without_places(arguments: list[str]) -> list[str]:
+    """Drop where the results went, and which machines ran it: it means nothing to a reader."""
     kept, skip = [], False
     for argument in arguments:
-        if not skip and argument.split("=")[0] not in ("--out", "--resume"):
+        if not skip and argument.split("=")[0] not in (*OF_PLACES, "--resume"):
             kept.append(argument)
-        skip = argument == "--out"
+        skip = not skip and argument in OF_PLACES
     return kept
 
 
@@ -161,7 +162,7 @@ def write(run: Path, docs: Path) -> Path:
     meta = read_meta(run)
     docs.mkdir(parents=True, exist_ok=True)
     if meta["scenario"] == SCORECARD:
-        command = shlex.join(without_out(shlex.split(meta["command"])))
+        command = shlex.join(without_places(shlex.split(meta["command"])))
         text = (run / f"{SCORECARD}.md").read_text().replace(meta["command"], command)
         (docs / f"{SCORECARD}.md").write_text(text)
         return docs / f"{SCORECARD}.md"

@@ -70,7 +70,7 @@ def _of_run(folder: Path, copy: Path | None) -> Path:
     verdicts = claims.judge(scenario, results)
     failures = meta.get("failures", [])
     if copy:  # who gets it has no such folder
-        meta["command"] = shlex.join(publish.without_out(shlex.split(meta["command"])))
+        meta["command"] = shlex.join(publish.without_places(shlex.split(meta["command"])))
         failures = [re.sub(r" \(log: .*\)$", "", failure) for failure in failures]
     return report.write_report(scenario, results, folder, meta, verdicts, failures, copy)
 
