@@ -50,8 +50,9 @@
  *
  * Noise is what is lost while less is sent than was delivered and most packets
  * meet no queue: that of others would drop just as well. Whatever is said of a
- * single loss, a round trip in which more is lost than that noise and its
- * scatter explain is congestion.
+ * single loss, up to 512 packets of which more are lost than that noise and its
+ * scatter explain are congestion. Where that comes twice although a queue seems
+ * to tell, the queue is too short for it: only a deep one is room from then on.
  *
  * Three trials ask the path what cannot be seen otherwise:
  *
@@ -141,7 +142,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_FILLS		5	/* of drains in vain, then a dip */
 #define VJ_FILLS_MAX		15	/* with dips in vain: others fill it */
 #define VJ_LOSS_PKTS		32	/* a share of losses is one of so many */
-#define VJ_MARGIN_SHIFT		5	/* 1/32: losses allowed beyond the noise */
+#define VJ_MARGIN_SHIFT		6	/* 1/64: losses allowed beyond the noise */
 
 /* What follows from the medium, the core or an RFC. */
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
@@ -162,7 +163,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_EASED_PKTS		4	/* startup, eased: 1/4 more a round (RFC 9406) */
 #define VJ_STAMP_MS		16
 #define VJ_HEARD		4	/* losses that tell a share */
-#define VJ_HEARD_PKTS		512	/* that tell it for sure, beside others */
+#define VJ_HEARD_PKTS		512	/* that tell it for sure */
 #define VJ_SCATTER		18	/* (3 sigma)^2, of the sample and of what was heard */
 #define VJ_SHARE_SHIFT		16	/* of @noise */
 
@@ -192,7 +193,7 @@ enum vj_trial {
  * @standing_path_us: smallest RTT of it without Q: base, and the queue back (us)
  * @standing_max_us: largest Q, fading (us)
  * @round_end: this round trip ends when that is delivered (packets)
- * @lost: tp->lost when it began (packets)
+ * @lost: tp->lost when it began, its lower half (packets)
  * @w_max: SHARED: of CUBIC; ALONE: the window before drains that others fill;
  *	STARTUP: most that was delivered in a round trip (packets)
  * @credit_pkts: packets that make the window grow by one
@@ -200,7 +201,7 @@ enum vj_trial {
  * @recent_us: smallest RTT since the last dip or so (us)
  * @base_stamp: when @recent_us was seen (VJ_STAMP_MS)
  * @epoch: when CUBIC's window was reduced (VJ_STAMP_MS)
- * @sent: packets of earlier round trips, too few for a share (packets)
+ * @sent: packets of earlier round trips, too few yet for a share (packets)
  * @sent_lost: how many of them were lost (packets)
  * @calm: round trips without a queue
  * @queued: startup: packets in a row that met one
@@ -228,6 +229,7 @@ enum vj_trial {
  *	SHARED was left because nobody else was there, since a loss there
  * @struck: too much was lost since a queue was seen
  * @falls: the round trip got shorter by a sixteenth
+ * @fooled: too much was lost although a queue seemed to tell: only a deep one does
  * @lossy: SHARED, with room: packets were lost
  * @doubted: SHARED: the last dip met a queue, or there was none since a loss
  * @returns: startup goes on if what is heard is noise
@@ -245,14 +247,14 @@ struct veno_jitter {
 	u32 standing_path_us;
 	u32 standing_max_us;
 	u32 round_end;
-	u32 lost;
 	u32 w_max;
+	u16 lost;
+	u16 sent;
+	u16 sent_lost;
 	u16 credit_pkts;
 	u16 noise;
 	u16 base_stamp;
 	u16 epoch;
-	u8 sent;
-	u8 sent_lost;
 	u8 calm;
 	u8 queued;
 	s16 quiet;
@@ -275,7 +277,8 @@ struct veno_jitter {
 	    listens:1,
 	    shy:3,
 	    struck:1,
-	    falls:1;
+	    falls:1,
+	    fooled:1;
 	u8 stood:3,
 	   jumped:1,
 	   lossy:1,
@@ -283,6 +286,12 @@ struct veno_jitter {
 	   returns:1,
 	   settled:1;
 };
+
+/* Lost in this round trip. */
+static u32 vj_lost_pkts(const struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	return (u16)(tp->lost - vj->lost);
+}
 
 /* Time in VJ_STAMP_MS; wraps after 17 minutes. */
 static u16 vj_stamp(void)
@@ -371,12 +380,15 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
 }
 
 /* There is a queue that shows when the path is full; @shy counts another thing. */
-static void vj_see_room(struct veno_jitter *vj)
+static void vj_see_room(struct veno_jitter *vj, bool deep)
 {
 	if (!vj->roomy)
 		vj->shy = 0;
+	if (!vj->roomy || deep)
+		vj->struck = 0;
+	if (deep)
+		vj->fooled = 0;
 	vj->roomy = 1;
-	vj->struck = 0;
 }
 
 /* Is Q none that counts? One that we have little part in, unless it is deep. */
@@ -439,6 +451,19 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 	vj->base_stamp = vj_stamp();
 }
 
+/* A queue that is none (us), where losses tell what noise is. */
+static u32 vj_quiet_us(const struct veno_jitter *vj)
+{
+	u32 quiet_us = vj->base_us >> VJ_QUIET_SHIFT;
+
+	if (vj->roomy)
+		quiet_us = clamp(vj->standing_max_us / 2, quiet_us,
+				 max(vj->base_us >> VJ_ROOM_SHIFT, quiet_us));
+	if (vj->clock.tick_us <= 2 * quiet_us)
+		quiet_us = max(quiet_us, vj->clock.tick_us + 0U);
+	return quiet_us;
+}
+
 /* Without the receiver's time the queues there and back are one. */
 static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 u32 rtt_us)
@@ -461,9 +486,7 @@ static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 		vj->round_rtt_us = rtt_us;
 	vj->round_rtt_us = min(vj->round_rtt_us, rtt_us);
 	vj->round_queue_us = min(vj->round_queue_us, queue_us);
-	quiet_us = vj->base_us >> (vj->roomy ? VJ_ROOM_SHIFT : VJ_QUIET_SHIFT);
-	if (vj->clock.tick_us <= 2 * quiet_us)
-		quiet_us = max(quiet_us, vj->clock.tick_us + 0U);
+	quiet_us = vj_quiet_us(vj);
 	if (queue_us <= quiet_us)
 		vj->quiet += vj->quiet < S16_MAX;
 	else
@@ -480,7 +503,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp)
 	u32 largest_us = vj->standing_max_us;
 	u32 queue_us = vj->round_queue_us;
 
-	vj->jumped = tp->lost == vj->lost && queue_us > vj->standing_us &&
+	vj->jumped = !vj_lost_pkts(vj, tp) && queue_us > vj->standing_us &&
 		     veno_backlog_reaches(tcp_snd_cwnd(tp),
 					  queue_us - vj->standing_us,
 					  vj->round_rtt_us,
@@ -633,7 +656,7 @@ static void vj_listen(struct sock *sk, u32 delivered_pkts)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	bool returns = vj->state == VJ_STARTUP;
 
-	vj_sink(sk, delivered_pkts / 4 * 3);
+	vj_sink(sk, 3 * delivered_pkts / 4);
 	vj->returns = returns;
 	vj->struck = 1;
 	vj->listens = 1;
@@ -670,7 +693,7 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 	vj->vain++;
 	if (!vj->struck && (lost_pkts > tcp_snd_cwnd(tp) / 4 ||
 			    (lost_pkts > 1 && vj->vain > 1)))
-		vj_listen(sk, vj->w_max / 3 * 2);
+		vj_listen(sk, 2 * vj->w_max / 3);
 	else if (vj->vain == VJ_VAIN)
 		vj_sink(sk, vj->w_max);
 }
@@ -685,7 +708,7 @@ static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u64 heard_pkts = 2 * (u64)tcp_snd_cwnd(tp) * vj->noise >> VJ_SHARE_SHIFT;
-	bool loses = tp->lost - vj->lost > heard_pkts + 2 * !!vj->noise;
+	bool loses = vj_lost_pkts(vj, tp) > heard_pkts + 2 * !!vj->noise;
 	u32 least_pkts = max(vj->w_max, TCP_INIT_CWND + 0U);
 
 	if (queue_us != VJ_NO_QUEUE_US)
@@ -703,7 +726,7 @@ static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 static bool vj_meets_queue(const struct veno_jitter *vj,
 			   const struct tcp_sock *tp)
 {
-	return vj->state == VJ_STARTUP && tp->lost == vj->lost &&
+	return vj->state == VJ_STARTUP && !vj_lost_pkts(vj, tp) &&
 	       tp->delivered - vj->round_end > VJ_STARTUP_PKTS &&
 	       vj->round_queue_us != VJ_NO_QUEUE_US &&
 	       vj_is_room(vj, 2 * vj->round_queue_us) &&
@@ -718,7 +741,8 @@ static void vj_end_startup(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	vj_note_standing(vj, tp);
-	vj_see_room(vj);
+	if (!vj->fooled)
+		vj_see_room(vj, false);
 	vj_sink(sk, vj_drained_pkts(tp, vj));
 	tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
 	vj_update_pacing(sk);
@@ -769,8 +793,11 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 		vj->fills -= !!vj->fills;
 	if (vj->state != VJ_ALONE)
 		return;
-	if (vj->calm > 2 * VJ_CALM_ROUNDS)
+	if (vj->calm > 2 * VJ_CALM_ROUNDS) {
 		vj->w_max = 0;
+		if (vj->roomy)
+			vj->struck = 0;
+	}
 	/* deep, and hardly any of it ours: too little to drain, or to dip */
 	if (vj->vain == VJ_VAIN && !vj->slow)
 		vj->fills += 2;
@@ -809,8 +836,9 @@ static void vj_answer_excess(struct sock *sk)
 	vj_share(vj, tp);
 	if (vj->roomy)
 		vj->shy = 0;
+	vj->fooled |= vj->roomy;
 	vj->roomy = 0;
-	vj_sink(sk, min(keep_pkts / 8 * 7, vj_cubic_reduce(vj, tp)));
+	vj_sink(sk, min(7 * keep_pkts / 8, vj_cubic_reduce(vj, tp)));
 	/* not more than was delivered: what is lost above is no noise */
 	vj->w_max = min(vj->w_max, keep_pkts);
 }
@@ -911,6 +939,8 @@ static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 		return;
 	}
 	vj_enter(vj, VJ_STARTUP);
+	vj->struck = 0;
+	vj->fooled = 0;
 	tp->snd_ssthresh = tcp_snd_cwnd(tp);
 }
 
@@ -1010,47 +1040,69 @@ static void vj_hear(struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts,
 }
 
 /*
- * The share of a round trip that was lost; small windows take more of them.
- * Beside others it is learnt slowly, as they have losses of their own.
+ * What a round trip lost without a trial, little by little: beside others it may
+ * be theirs.
+ */
+static void vj_hear_round(struct veno_jitter *vj, const struct tcp_sock *tp,
+			  u32 sent_pkts, u32 lost_pkts)
+{
+	if (vj->state == VJ_SHARED ? vj->settled && vj->quiet > 0 :
+				     vj_is_settled(vj, tp))
+		vj_hear(vj, sent_pkts, lost_pkts,
+			min(sent_pkts, 2 * VJ_LOSS_PKTS + 0U));
+}
+
+/*
+ * The share that was lost, of so many packets as it takes to tell: what shows in
+ * VJ_LOSS_PKTS is answered at once, what is less after VJ_HEARD_PKTS at most.
  *
  * Return: more is lost than the noise that has been heard explains, with three
- * times the scatter of both, two packets and, where a queue tells, 1/32; or two fifths,
- * which no noise does for long.
+ * times the scatter of both, two packets and, where a queue tells, 1/64; or two
+ * fifths, which no noise does for long.
  */
 static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 u32 sent_pkts, u32 lost_pkts)
 {
-	u32 least_pkts = VJ_LOSS_PKTS;
+	u32 least_pkts = VJ_LOSS_PKTS, most_pkts = VJ_HEARD_PKTS;
+	bool too_much = false;
 	u64 expected;
 	s64 excess;
 
-	if (vj->settled && vj->quiet > 0)
-		vj_hear(vj, sent_pkts, lost_pkts,
-			min(sent_pkts, 2 * VJ_LOSS_PKTS + 0U));
+	if (!vj->listens) {
+		vj_hear_round(vj, tp, sent_pkts, lost_pkts);
+		vj->quiet = 0;
+	}
 	sent_pkts += vj->sent;
 	lost_pkts = min(lost_pkts + vj->sent_lost, sent_pkts);
-	vj->sent = 0;
-	vj->sent_lost = 0;
-	if (vj->listens)
+	if (vj->listens) {
 		least_pkts *= lost_pkts && lost_pkts < VJ_HEARD ? 6 : 2;
-	if (sent_pkts < least_pkts) {
+		most_pkts = least_pkts;
+	}
+	if (sent_pkts >= least_pkts) {
+		expected = (u64)sent_pkts * vj->noise;
+		excess = ((s64)lost_pkts - 2) * (1 << VJ_SHARE_SHIFT) -
+			 (s64)expected;
+		if (vj->roomy && vj_is_shown(vj))
+			excess -= (u64)sent_pkts <<
+				  (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT);
+		excess >>= VJ_SHARE_SHIFT;
+		expected = expected * VJ_SCATTER >> VJ_SHARE_SHIFT;
+		too_much = 5 * (u64)lost_pkts > 2 * (u64)sent_pkts ||
+			   (excess > 0 && excess * excess > (s64)expected);
+	}
+	if (!too_much && sent_pkts < most_pkts) {
 		vj->sent = sent_pkts;
 		vj->sent_lost = lost_pkts;
 		return false;
 	}
-	expected = (u64)sent_pkts * vj->noise;
-	excess = ((s64)lost_pkts - 2) * (1 << VJ_SHARE_SHIFT) - (s64)expected;
-	if (vj->roomy && vj_is_shown(vj))
-		excess -= (u64)sent_pkts << (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT);
-	excess >>= VJ_SHARE_SHIFT;
-	if (vj->state != VJ_SHARED && vj_is_settled(vj, tp))
+	if (vj->listens && vj_is_settled(vj, tp))
 		vj_hear(vj, sent_pkts, lost_pkts,
-			vj->noise ? VJ_HEARD_PKTS / 4 : VJ_HEARD_PKTS);
+			vj->noise ? min(sent_pkts, VJ_HEARD_PKTS / 4 + 0U) :
+				    VJ_HEARD_PKTS);
+	vj->sent = 0;
+	vj->sent_lost = 0;
 	vj->quiet = 0;
-	if (5 * (u64)lost_pkts > 2 * (u64)sent_pkts)
-		return true;
-	return excess > 0 &&
-	       excess * excess > (s64)(expected * VJ_SCATTER >> VJ_SHARE_SHIFT);
+	return too_much;
 }
 
 /*
@@ -1107,11 +1159,11 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool measured = vj->round_queue_us != VJ_NO_QUEUE_US;
 	bool dips = vj_dips(vj);
-	u32 lost = tp->lost - vj->lost;
+	u32 lost = vj_lost_pkts(vj, tp);
 	u32 sent = tp->delivered - vj->round_end + lost;
 	bool excess = vj_note_loss(vj, tp, sent, lost);
 	bool held = vj->hold;
-	bool deep, empty;
+	bool deep, empty, calm;
 	u64 rate;
 
 	vj->judged = 0;
@@ -1130,9 +1182,11 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	if (!measured)
 		return;
 
-	if (vj->slow && vj_is_room(vj, vj->standing_us))
-		vj_see_room(vj);
-	vj->calm = empty && vj_is_shown(vj) ? min(vj->calm + 1, VJ_CALM_MAX) : 0;
+	if (vj->slow && (deep || (!vj->fooled && vj_is_room(vj, vj->standing_us))))
+		vj_see_room(vj, deep);
+	calm = vj->struck || (vj->state == VJ_SHARED && !vj->roomy) ?
+	       vj->standing_us <= vj_quiet_us(vj) : empty;
+	vj->calm = calm && vj_is_shown(vj) ? min(vj->calm + 1, VJ_CALM_MAX) : 0;
 	if (vj_try(sk, rate, excess)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
@@ -1212,7 +1266,8 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 	if (vj->state == VJ_STARTUP)
 		return false;
 	if (!vj->roomy || !vj_is_shown(vj))
-		return 2 * (u64)tcp_snd_cwnd(tp) * vj->noise < 1 << VJ_SHARE_SHIFT;
+		return 2 * (u64)vj_window_pkts(tp, vj) * vj->noise <
+		       1 << VJ_SHARE_SHIFT;
 	if (vj_is_queueless(tp, vj) ||
 	    (u64)queue_us * 100 < (u64)vj->standing_max_us * VJ_TOP_PERCENT) {
 		vj->tops -= min_t(u32, vj->tops, VJ_TOPS_STEP);
@@ -1262,7 +1317,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 		/* one answer is enough until it shows */
 		if ((vj->hold || vj_dips(vj)) && vj->answered)
 			return;
-		if (vj->state == VJ_ALONE && !vj->roomy) {
+		if (vj->state == VJ_ALONE && !vj->roomy && !vj_dips(vj)) {
 			vj_answer_excess(sk);
 			vj->answered = 1;
 			return;
@@ -1304,7 +1359,7 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	if (unlikely(vj->state == VJ_STARTUP))
 		vj_ease_startup(sk, queue_us, rs->acked_sacked);
 	/* each round trip of a long recovery is judged, not only its beginning */
-	if (unlikely(tp->lost != vj->lost) && !vj->judged &&
+	if (unlikely(vj_lost_pkts(vj, tp)) && !vj->judged &&
 	    inet_csk(sk)->icsk_ca_state >= TCP_CA_Recovery)
 		vj_judge(sk, false, false);
 	if (rs->delivered > 0 && !before(rs->prior_delivered, vj->round_end)) {
@@ -1429,6 +1484,7 @@ static void vj_resume(struct sock *sk)
 	tp->snd_cwnd_used = 0;
 	vj->bandwidth.bw_bytes_per_s = 0;
 	vj->roomy = 0;
+	vj->fooled = 0;
 	vj->struck = 0;
 	vj->shy = 0;
 	vj->standing_max_us = 0;
