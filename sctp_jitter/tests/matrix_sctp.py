@@ -187,8 +187,10 @@ def test_dkms_installs_and_removes(tmp_path):
     """`make dkms` leaves all three where modprobe looks first; `make undkms` leaves nothing."""
     source, release = LAB.source(), release_of(LAB.tree)
     modules = tmp_path / "modules" / release
-    for folder in (modules, tmp_path / "tree", tmp_path / "src"):
+    for folder in (modules / "kernel/net/sctp", tmp_path / "tree", tmp_path / "src"):
         folder.mkdir(parents=True)
+    for name in ("sctp", "sctp_diag"):  # the kernel's own, which tell no version
+        (modules / f"kernel/net/sctp/{name}.ko").touch()
     dkms = (
         f"DKMS=dkms --no-depmod --dkmstree {tmp_path / 'tree'} --sourcetree {tmp_path / 'src'}"
         f" --installtree {tmp_path / 'modules'}"
@@ -201,7 +203,8 @@ def test_dkms_installs_and_removes(tmp_path):
     assert [path.name.split(".ko")[0] for path in installed] == MODULES
     run(*where, "undkms", env=environment)
     left = [path for folder in (tmp_path / "src", modules) for path in folder.rglob("*")]
-    assert not [path for path in left if path.is_file()]
+    assert {path.stem for path in left if path.is_file()} == {"sctp", "sctp_diag"}
+    assert all(path.parent.name == "sctp" for path in left if path.is_file()), "the kernel's own"
 
 
 def test_package_has_what_dkms_builds(tmp_path):
