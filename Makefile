@@ -6,13 +6,14 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo check fmt bench-lab bench-cost clean distclean help
+.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo test-packages check fmt bench-lab bench-cost clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
 	@echo "make test       set up what is missing, run every test this machine can run"
 	@echo "make test-vm    run the modules on Debian's own 6.1, 6.12 and newest kernel, in QEMU"
 	@echo "make test-smp   the modules with several processors at them, on those kernels (SMP_ROUNDS=, SMP_CPUS='2 4')"
+	@echo "make test-packages  install, upgrade, remove, purge the packages on Debian 12 and the newest, in QEMU (root)"
 	@echo "make matrix     build the modules and SCTP for Debian's 6.1, 6.12 and newest kernel, gcc and clang"
 	@echo
 	@echo "make setup      packages, Python environment, lab kernel"
@@ -70,6 +71,11 @@ LOAD_FLOWS ?= 1000
 test-smp: setup
 	@VM_KERNELS='$(VM_KERNELS)' SMP_ROUNDS='$(SMP_ROUNDS)' SMP_CPUS='$(SMP_CPUS)' LOAD_ROUNDS='$(LOAD_ROUNDS)' LOAD_FLOWS='$(LOAD_FLOWS)' \
 		$(PYTHON) -m pytest -v -rs -p no:cacheprovider sctp_jitter/tests/test_smp.py tcp_veno_jitter/tests/test_load.py
+
+# Where KVM does not work half an hour of one core; the first time each Debian is made.
+PACKAGES_ON ?= bookworm sid
+test-packages: setup
+	@PACKAGES_ON='$(PACKAGES_ON)' $(PYTHON) -m pytest -v -rs -p no:cacheprovider testbed/tests/test_packages.py
 
 # One line for each kernel, compiler and check.
 matrix: setup

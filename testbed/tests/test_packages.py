@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The Debian packages hold what they should, and lintian finds nothing."""
+"""The Debian packages hold what they should, and lintian finds nothing.
 
+PACKAGES_ON (suites of Debian, as `make test-packages` has them): they are also installed, upgraded
+and taken away there, in QEMU; packages_guest.py is what happens inside. An older version is made of
+the sources before the last change of their version number.
+"""
+
+import contextlib
 import os
 import shutil
 import subprocess
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+import packages_guest
 import pytest
 
+from lab.run.backends import vm
 from lab.run.build import PROJECT
+from labtest.boot import assert_claimed, verdict_count
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("dpkg-shlibdeps"), reason="no dpkg-shlibdeps: apt-get install dpkg-dev"
@@ -145,3 +156,133 @@ def test_a_repository_has_them_all(packages, tmp_path):
     run(apt, tmp_path, *packages.values())
     index = (tmp_path / "Packages").read_text().splitlines()
     assert {line.split(": ")[1] for line in index if line.startswith("Package: ")} == NAMES
+
+
+# --- on a Debian ------------------------------------------------------------------
+
+SUITES = os.environ.get("PACKAGES_ON", "").split()
+GUEST_MEMORY_MB = 2048
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+CACHE = Path(os.environ.get("LAB_CACHE", Path.home() / ".cache" / "veno-jitter")) / "debian"
+# The same addresses in each process: what is translated once for an emulated processor stays so.
+BOOT = (
+    "mitigations=off norandmaps init_on_alloc=0 nowatchdog root=/dev/vda rw "
+    "init=/usr/local/sbin/guest-init"
+)
+
+
+def last_version(folder: Path) -> str:
+    """Make veno-jitter-dkms and cc-tools of the sources before these in FOLDER; return their
+    version."""
+    git = ["git", "-C", PROJECT]
+    conf = "tcp_veno_jitter/dkms.conf"
+    changed = run(*git, "log", "-1", "--format=%H", "-G^PACKAGE_VERSION=", "--", conf).strip()
+    archive = folder / "sources.tar"
+    run(*git, "archive", f"--output={archive}", f"{changed}^", "tcp_veno_jitter")
+    run("tar", "-C", folder, "-xf", archive)
+    run("make", "-C", folder / "tcp_veno_jitter", "deb", "tools-deb", DEBDIR=folder / "debs")
+    (package,) = (folder / "debs").glob("veno-jitter-dkms_*.deb")
+    return package.name.split("_")[1]
+
+
+def pack_job(packages: dict[str, Path], folder: Path) -> Path:
+    """Return a folder in FOLDER with all that a guest needs."""
+    job, old = folder / "job", folder / "old"
+    old.mkdir(parents=True)
+    version = last_version(old)
+    apt_repo = PROJECT / "tcp_veno_jitter" / "packaging" / "apt-repo"
+    run(apt_repo, job / "repository", *(old / "debs").iterdir(), *packages.values())
+    shutil.copytree(PROJECT / "debian", job / "debian")
+    parts = ("lab/__init__.py", "lab/run/__init__.py", "lab/run/guest", "labtest")
+    for name in (*parts, "tests/packages_guest.py"):
+        source = PROJECT / "testbed" / name
+        to = job / ("packages_guest.py" if source.name == "packages_guest.py" else name)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, to)
+    (job / "sources.list").write_text("deb [trusted=yes] file:/tmp/job/repository ./\n")
+    (job / "version").write_text(version)
+    return job
+
+
+@contextlib.contextmanager
+def root_of(disk: Path, job: Path):
+    """Within the block, the files of a DISK, with the JOB where a guest has it."""
+    root = disk.with_suffix("")
+    root.mkdir()
+    with contextlib.ExitStack() as mounted:
+
+        def mount(*words) -> None:
+            run("mount", *words)
+            mounted.callback(run, "umount", words[-1])
+
+        mount("-o", "loop", disk, root)
+        mount("-t", "proc", "proc", root / "proc")
+        mount("--bind", "/dev", root / "dev")
+        mount("-t", "tmpfs", "tmpfs", root / "tmp")
+        (root / "tmp" / "job").mkdir()
+        mount("--bind", job, root / "tmp" / "job")
+        yield root
+
+
+def filled_disk(suite: str, job: Path) -> Path:
+    """Return a disk of a Debian SUITE with all packages: this machine's processor compiles."""
+    disk = job.parent / f"{suite}.ext4"
+    run("cp", "--sparse=always", CACHE / suite / "root.ext4", disk)
+    with root_of(disk, job) as root:
+        inside = "cd /tmp/job && python3 packages_guest.py fill"
+        run("chroot", root, "sh", "-c", inside, PATH=PATH, DEBIAN_FRONTEND="noninteractive")
+    return disk
+
+
+@cache
+def life(suite: str, which: str, job: Path) -> str:
+    """Boot a Debian SUITE, bare or filled, give it the JOB, and return what it said."""
+    run(PROJECT / "testbed" / "setup", "debian", DEBIAN_SUITE=suite)
+    disk = filled_disk(suite, job) if which == "filled" else CACHE / suite / "root.ext4"
+    version = (job / "version").read_text()
+    (job / "run").write_text(f"#!/bin/sh\nexec python3 packages_guest.py {which} {version}\n")
+    (job / "run").chmod(0o755)
+    archive = job.parent / f"{suite}-{which}.tar"
+    run("tar", "-C", job, "-cf", archive, ".")
+    kernel = vm.prepared_kernel("6.1")
+    processor = "kvm" if vm.kvm_boots(kernel) else "tcg"
+    kernel = replace(kernel, image=CACHE / suite / "vmlinuz")
+    cpus = min(len(os.sched_getaffinity(0)), 4)
+    command = [
+        *vm.machine(kernel, processor, BOOT, cpus, GUEST_MEMORY_MB),
+        "-drive", f"file={disk},format=raw,if=virtio,snapshot=on",
+        "-drive", f"file={archive},format=raw,if=virtio,readonly=on",
+    ]  # fmt: skip
+    said = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    return said.stdout.decode(errors="replace").replace("\r", "")
+
+
+@pytest.fixture(scope="module")
+def job(packages, tmp_path_factory) -> Path:
+    return pack_job(packages, tmp_path_factory.mktemp("job"))
+
+
+in_a_machine = pytest.mark.skipif(
+    not SUITES or os.geteuid() != 0, reason="half an hour if emulated; root: make test-packages"
+)
+
+
+LIVES = {"filled": packages_guest.filled, "bare": packages_guest.bare}
+
+
+@in_a_machine
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize(
+    ("which", "text"), [(name, claim.text) for name, claims in LIVES.items() for claim in claims]
+)
+def test_claim(suite, which, text, job):
+    assert_claimed(life(suite, which, job), text)
+
+
+@in_a_machine
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("which", LIVES)
+def test_every_claim_was_tested(suite, which, job):
+    assert verdict_count(life(suite, which, job)) == len(LIVES[which])
