@@ -808,12 +808,14 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 	if (vj->vain == VJ_VAIN ||
 	    vj_backlog_reaches(tp, vj, 2 * tcp_param_get(&vj_beta_pkts)))
 		vj->fills++;
-	if (vj->fills > vj_patience(vj))
+	if (vj->fills > vj_patience(vj)) {
 		vj_share(vj, tp);
-	else if (vj->vain == VJ_VAIN || vj->fills > VJ_FILLS)
+	} else if (vj->vain == VJ_VAIN || vj->fills > VJ_FILLS) {
 		vj->hold = VJ_HOLD_ROUNDS;
-	else
+		vj->answered = 0;
+	} else {
 		vj_sink(sk, vj_drained_pkts(tp, vj));
+	}
 }
 
 /*
@@ -939,7 +941,8 @@ static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 		return;
 	}
 	vj_enter(vj, VJ_STARTUP);
-	vj->struck = 0;
+	/* what misled is forgotten; a path that never had room is the same */
+	vj->struck &= !vj->fooled;
 	vj->fooled = 0;
 	tp->snd_ssthresh = tcp_snd_cwnd(tp);
 }
@@ -1090,12 +1093,16 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 		too_much = 5 * (u64)lost_pkts > 2 * (u64)sent_pkts ||
 			   (excess > 0 && excess * excess > (s64)expected);
 	}
-	if (!too_much && sent_pkts < most_pkts) {
+	/* a drain or a dip that ends lets the next round trip find it again */
+	if (sent_pkts < most_pkts &&
+	    (!too_much || (!vj->listens && !vj->answered &&
+			   (vj->hold || vj_dips(vj))))) {
 		vj->sent = sent_pkts;
 		vj->sent_lost = lost_pkts;
-		return false;
+		return too_much;
 	}
-	if (vj->listens && vj_is_settled(vj, tp))
+	if (vj->listens && vj_is_settled(vj, tp) &&
+	    5 * (u64)lost_pkts <= 2 * (u64)sent_pkts)
 		vj_hear(vj, sent_pkts, lost_pkts,
 			vj->noise ? min(sent_pkts, VJ_HEARD_PKTS / 4 + 0U) :
 				    VJ_HEARD_PKTS);
@@ -1133,6 +1140,11 @@ static void vj_hold(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (vj->hold > 2 || !vj->listens) {
+		/* what is answered is no part of what is too much */
+		if (vj->hold && vj->answered) {
+			vj->sent = 0;
+			vj->sent_lost = 0;
+		}
 		vj->hold -= !!vj->hold;
 	} else if (vj->hold == 2) {
 		if (vj->draining)
@@ -1352,7 +1364,8 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 queue_us = VJ_NO_QUEUE_US;
 
-	if (likely(vj_note_time(vj, tp)) && rs->rtt_us > 0) {
+	/* what the core makes of a retransmission's time stamp is in ms */
+	if (likely(vj_note_time(vj, tp)) && rs->rtt_us > 0 && !rs->is_retrans) {
 		vj_note_base(vj, tp, rs->rtt_us);
 		queue_us = vj_note_queue(vj, tp, rs->rtt_us);
 	}
@@ -1483,6 +1496,7 @@ static void vj_resume(struct sock *sk)
 	tp->snd_cwnd_stamp = tcp_jiffies32;
 	tp->snd_cwnd_used = 0;
 	vj->bandwidth.bw_bytes_per_s = 0;
+	vj->noise = 0;
 	vj->roomy = 0;
 	vj->fooled = 0;
 	vj->struck = 0;
