@@ -72,7 +72,7 @@ test-smp: setup
 	@VM_KERNELS='$(VM_KERNELS)' SMP_ROUNDS='$(SMP_ROUNDS)' SMP_CPUS='$(SMP_CPUS)' LOAD_ROUNDS='$(LOAD_ROUNDS)' LOAD_FLOWS='$(LOAD_FLOWS)' \
 		$(PYTHON) -m pytest -v -rs -p no:cacheprovider sctp_jitter/tests/test_smp.py tcp_veno_jitter/tests/test_load.py
 
-# Where KVM does not work half an hour of one core; the first time each Debian is made.
+# Where KVM does not work an hour or two; the first time each Debian is made.
 PACKAGES_ON ?= bookworm sid
 test-packages: setup
 	@PACKAGES_ON='$(PACKAGES_ON)' $(PYTHON) -m pytest -v -rs -p no:cacheprovider testbed/tests/test_packages.py

@@ -265,7 +265,7 @@ def job(packages, tmp_path_factory) -> Path:
 
 
 in_a_machine = pytest.mark.skipif(
-    not SUITES or os.geteuid() != 0, reason="half an hour if emulated; root: make test-packages"
+    not SUITES or os.geteuid() != 0, reason="an hour or two if emulated; root: make test-packages"
 )
 
 
