@@ -31,6 +31,8 @@ from rich.table import Table
 
 FLOWS = ["bulk", "lossy", "chunks"]  # of guest_record.py
 APP_LIMITED = "chunks"  # the flow of which every open ACK is of that phase
+# They give a connection other hooks while it lasts: the recording would lose its own.
+SWITCHES = {"wccp"}
 DOCS = PROJECT / "docs" / "results" / "cost.md"
 BEGIN, END = "<!-- tables -->\n", "<!-- end of tables -->\n"
 RECORDINGS = OUT / "recordings"
@@ -307,7 +309,7 @@ def cost_of_all(builder: Builder, algorithms: list[str], flow_s: float, acks: in
 def main(
     algorithms: Annotated[
         str, typer.Argument(metavar="A,B", help="Algorithms to measure.")
-    ] = ",".join([*OURS, *KERNELS]),
+    ] = ",".join(name for name in [*OURS, *KERNELS] if name not in SWITCHES),
     lines: Annotated[
         str,
         typer.Option(
@@ -321,6 +323,8 @@ def main(
 ) -> None:
     """Count what algorithms cost for each ACK. Tables also in build/cost/cost.md and cost.json."""
     names = [name.strip() for name in algorithms.split(",")]
+    if switched := ", ".join(SWITCHES & set(names)):
+        raise CostError(f"{switched} changes the hooks of a connection: they cannot be recorded")
     for name in names:
         if name not in [*OURS, *KERNELS]:
             raise CostError(f"unknown algorithm {name}: one of {', '.join([*OURS, *KERNELS])}")

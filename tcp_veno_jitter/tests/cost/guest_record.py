@@ -51,6 +51,12 @@ def record(algorithm: str, recorder: str, name: str, duration_s: float, out: Pat
         path.shape(*words)
         send(guest_net.Flow("record", bulk=send is send_bulk), duration_s)
     shutil.copyfile("/proc/tcp_record", out / f"{name}.rec")
+    # the sockets of a namespace end a moment after it
+    until_s = time.monotonic() + 30
+    while Path("/sys/module/tcp_record/refcnt").read_text() != "0\n":
+        if time.monotonic() > until_s:
+            raise RuntimeError("tcp_record: its connections do not end")
+        time.sleep(0.1)
     run_cmd("rmmod", "tcp_record")
 
 
