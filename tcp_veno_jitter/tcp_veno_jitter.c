@@ -34,9 +34,9 @@
  *            room.
  *   SHARED   CUBIC's window, RFC 9438; without room +1/2 a round trip up to the
  *            last maximum.
- *            No queue for 16 round trips, or none in a dip, after a loss in two
- *            dips: ALONE. A dip that ends it shows that nobody else was there:
- *            next time twice as many drains are tried before SHARED.
+ *            With room: no queue for 16 round trips, or none in a dip, after a
+ *            loss in two dips: ALONE. A dip that ends it shows that nobody else
+ *            was there: next time twice as many drains are tried before SHARED.
  *
  * What a loss means depends on whether the path has *room*: a queue of at least
  * base / 8 has been seen there.
@@ -51,8 +51,9 @@
  * Noise is what is lost while less is sent than was delivered and most packets
  * meet no queue: that of others would drop just as well. Whatever is said of a
  * single loss, up to 512 packets of which more are lost than that noise and its
- * scatter explain are congestion. Where that comes twice although a queue seems
- * to tell, the queue is too short for it: only a deep one is room from then on.
+ * scatter explain are congestion. Where that comes twice, in SHARED once,
+ * although a queue seems to tell, the queue is too short for it: only a deep one
+ * is room from then on.
  *
  * Three trials ask the path what cannot be seen otherwise:
  *
@@ -152,7 +153,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_LEARN_SHIFT		2	/* Q's largest rises by 1/4 of the way */
 #define VJ_TOPS_MAX		15
 #define VJ_TOPS_STEP		2	/* what a loss elsewhere takes back */
-#define VJ_VAIN			3	/* drains, of a queue that stays deep */
+#define VJ_VAIN			3	/* round trips that end with a deep queue */
 #define VJ_PATIENCE		3	/* doublings of VJ_FILLS_MAX */
 #define VJ_RESISTED		3	/* deep overflows that make it others' */
 #define VJ_CALM_MAX		255
@@ -195,7 +196,8 @@ enum vj_trial {
  * @round_end: this round trip ends when that is delivered (packets)
  * @lost: tp->lost when it began, its lower half (packets)
  * @w_max: SHARED: of CUBIC; ALONE: the window before drains that others fill;
- *	STARTUP: most that was delivered in a round trip (packets)
+ *	STARTUP: most that was delivered in a round trip (packets); ALONE after
+ *	SHARED: still CUBIC's
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
  * @recent_us: smallest RTT since the last dip or so (us)
@@ -210,24 +212,27 @@ enum vj_trial {
  * @trial: enum vj_trial
  * @slow: N >= beta in the last round trip
  * @draining: the window is sinking to snd_ssthresh
- * @random: the last verdict
+ * @random: the last loss was noise
  * @judged: there was a verdict in this round trip
- * @answered: the window last sank because of losses
+ * @answered: the last sink was for a loss: no second one during this hold
  * @probed: the next ssthresh hook is for a tail loss probe
- * @roomy: the path has shown a queue of base / 8
+ * @roomy: a queue of base / 8 was seen, of which beta packets were ours; a deep
+ *	one if @fooled
  * @resisted: overflows of a deep queue that we drain
  * @hold: round trips without growth and drains
  * @tops: how many of the last losses were at the top
  * @trusts: the receiver's clock is used
- * @vain: startup: round trips without gain; else: drains of a deep queue
+ * @vain: startup: round trips without gain; else: those, without a hold, that
+ *	ended with a deep queue
  * @undo_state: state before the loss that may have been none
  * @listens: the losses after this drain are what noise there is
  * @stood: round trips in a row with a queue to drain
  * @jumped: the queue came within a round trip
- * @fills: drains in a row that left a queue of ours
+ * @fills: how much drains were in vain: more for each that leaves a queue of
+ *	ours, less for each round trip without one
  * @shy: without room: probes since a queue was seen; with room: how often
  *	SHARED was left because nobody else was there, since a loss there
- * @struck: too much was lost since a queue was seen
+ * @struck: it has listened: the next excess makes it SHARED
  * @falls: the round trip got shorter by a sixteenth
  * @fooled: too much was lost although a queue seemed to tell: only a deep one does
  * @lossy: SHARED, with room: packets were lost
