@@ -254,6 +254,14 @@ def test_an_unknown_clock_is_refused(monkeypatch):
         vm.wanted_clock()
 
 
+@pytest.mark.parametrize("processor", vm.PROCESSORS)
+def test_an_emulated_processor_lacks_what_its_emulator_does_wrongly(processor):
+    """vm.EMULATED says which instruction, and what it does to a kernel."""
+    what, _, options = vm.PROCESSORS[processor]
+    model = options[options.index("-cpu") + 1]
+    assert ("-cx16" in model.split(",")) == what.startswith("emulated")
+
+
 def processes_of(folder: Path) -> list[str]:
     """Return the virtual machines whose results go below FOLDER."""
     listed = subprocess.run(["ps", "-wweo", "args"], capture_output=True, text=True).stdout
