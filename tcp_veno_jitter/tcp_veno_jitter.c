@@ -1203,7 +1203,13 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 		vj_see_room(vj, deep);
 	calm = vj->struck || (vj->state == VJ_SHARED && !vj->roomy) ?
 	       vj->standing_us <= vj_quiet_us(vj) : empty;
-	vj->calm = calm && vj_is_shown(vj) ? min(vj->calm + 1, VJ_CALM_MAX) : 0;
+	if (calm && vj_is_shown(vj))
+		vj->calm = min(vj->calm + 1, VJ_CALM_MAX);
+	else if (vj->state == VJ_SHARED && !vj->roomy && vj_is_shown(vj))
+		/* one packet of our own is a queue where base is short */
+		vj->calm -= min(vj->calm, vj->calm / 8 + 1);
+	else
+		vj->calm = 0;
 	if (vj_try(sk, rate, excess)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {

@@ -95,6 +95,11 @@ class Path:
             run_cmd("tc", "-n", name, "qdisc", action, "dev", dev, "root", "netem",
                     "limit", "100000", "delay", f"{delay_ms}ms")  # fmt: skip
 
+    def lose(self, model: str) -> None:
+        """Lose packets behind the bottleneck; MODEL is netem's."""
+        run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
+                "100000", "delay", f"{self.delay_ms}ms", "loss", *model.split())  # fmt: skip
+
     def slow_way_back(self, rate_mbps: float, queue_pkts: int) -> None:
         """Give the way from b to a a bottleneck of its own."""
         run_cmd("tc", "-n", "r", "qdisc", "change", "dev", "to-a", "root", "netem",
