@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo test-packages check fmt bench-lab bench-cost clean distclean help
+.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo test-packages check fmt bench-lab bench-cost bench-law clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -36,6 +36,7 @@ help:
 	@echo "make bench-lab  virtual seconds per wall second of the lab, on one core"
 	@echo "make bench-cost what the algorithms cost for each ACK (ALGORITHMS=a,b: these;"
 	@echo "                LINES=steady: their source lines that cost most then)"
+	@echo "make bench-law  what each constant of veno_jitter matters, on random places (PLACES=25, OUT=)"
 	@echo "make clean      remove build/ (results/ and the kernel cache stay)"
 	@echo "make distclean  remove build/, results/ and the cache of kernels and environments"
 	@echo
@@ -152,6 +153,10 @@ bench-cost: setup
 	@testbed/setup cost
 	@$(VENV)/bin/python tcp_veno_jitter/tests/cost/cost.py $(ALGORITHMS) \
 		$(if $(LINES),--lines $(LINES)) $(if $(DOCS),--docs)
+
+bench-law: setup
+	@$(VENV)/bin/python tcp_veno_jitter/tests/sensitivity.py $(if $(PLACES),--places $(PLACES)) \
+		$(if $(OUT),--out '$(OUT)') $(if $(DOCS),--docs)
 
 clean:
 	rm -rf build
