@@ -227,6 +227,11 @@ def test_manual_lists_every_parameter(name):
     assert sorted(listed) == sorted((key, low, high, value) for value, low, high, key in declared)
 
 
+def test_manual_is_of_this_version():
+    title = (FOLDER / "man" / "tcp_veno_jitter.7").read_text().splitlines()[1]
+    assert f'"veno_jitter {dkms_conf("PACKAGE_VERSION")[0]}"' in title
+
+
 def made_twice(target: str, folder: Path) -> Path:
     """Return the package that TARGET makes, which is the same the second time."""
     packages = []
