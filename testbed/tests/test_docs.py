@@ -81,6 +81,14 @@ def test_the_example_of_the_scenario_page_is_good():
     assert loaded.axes and loaded.claims and len(loaded.flows) == 2
 
 
+def test_the_second_example_of_the_scenario_page_is_two_flows_beside_a_rival():
+    text = (PROJECT / "docs" / "scenarios.md").read_text()
+    section = text[text.index("## Who gets what") :]
+    example = tomllib.loads(re.search(r"```toml\n(.*?)```", section, re.S)[1])
+    loaded = scenario.parse("shares", example)
+    assert [(flow.name, flow.count) for flow in loaded.flows] == [("a", 2), ("b", 1)]
+
+
 def test_the_scenario_page_lists_every_scenario():
     text = (PROJECT / "docs" / "scenarios.md").read_text()
     table = text.split("## What there is")[1].split("##")[0]
