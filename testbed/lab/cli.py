@@ -181,7 +181,7 @@ def _run(
 ) -> int:
     from lab.ask import points
     from lab.judge import claims
-    from lab.run import runner
+    from lab.run import runner, usermodules
     from lab.run.store import Store, fresh_folder
     from lab.show import report, terminal
 
@@ -191,7 +191,7 @@ def _run(
     Store.check(folder, resume)
     backend = make_backend()
     todo = points.expand(scenario, algorithms, seeds, backend.build.key)
-    backend.check(todo)
+    usermodules.check(backend, todo)
     for axes in points.grid(scenario):
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
     store = Store(folder)

@@ -32,12 +32,17 @@ from lab.run.cluster.crew import Crew
 from lab.run.store import Store, fresh_folder
 from lab.run.usermodules import Refused
 from lab.run.usermodules import add as add_modules
+from lab.run.usermodules import check as check_modules
 from lab.show.scorecard import page
 
 NAME = "scorecard"
 SEEDS, QUICK_SEEDS = 3, 1
 LOG_SHOWN = 6000  # characters of a console, from its end
 NOT_RUN = "it was not run"
+LEGEND = (
+    "within: between the references; better/worse: beyond all of them;"
+    " fails: breaks a bound of the RFC, docs/scorecard.md"
+)
 
 app = options.new_app()
 
@@ -190,7 +195,7 @@ class _Run:
             if complaint := self.backend.link_complaint(links, topology["tunnel"]):
                 self.impossible[_key(point)] = complaint
         todo = [point for point in todo if _key(point) not in self.impossible]
-        self.backend.check(todo)
+        check_modules(self.backend, todo)
         store = Store(self.folder)
         about = {
             "scenario": NAME,
