@@ -96,7 +96,10 @@ def main(
     slurm: Slurm = 0,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for the results.", show_default="results/NAME"),
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the results (results/NAME, or NAME-2, ... if it is there).",
+        ),
     ] = None,
     resume: Resume = False,
     exec_: Annotated[

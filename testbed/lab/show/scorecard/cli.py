@@ -90,7 +90,10 @@ def main(
     slurm: Slurm = 0,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for the page.", show_default="results/scorecard"),
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the page (results/scorecard, or scorecard-2, ... if it is there).",
+        ),
     ] = None,
     resume: Resume = False,
 ) -> None:
