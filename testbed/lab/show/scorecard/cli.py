@@ -108,8 +108,9 @@ def main(
       testbed/run scorecard --algorithms westwood --rows 5.1.3 --seeds 1
       testbed/run scorecard --rows random-paths --paths 10000 --scheduler tcp://10.0.0.5:8786
 
-    Exit status: 0 all points ran, whatever they say; 1 a point or a module failed, 2 bad input,
-    3 see --gate, 130 interrupted.
+    Exit status: 0 all points ran, whatever they say; 1 a point failed, or one module of several;
+    2 bad input, or nothing to judge but a module that cannot be used; 3 see --gate, 130
+    interrupted.
     """
     asked, of_rows = options.names(algorithms), options.names(rows_)
     settings = options.overrides(set_)
@@ -167,16 +168,24 @@ class _Run:
         self.impossible: dict[tuple, str] = {}  # point -> what this kernel lacks for it
 
     def prepare(self, names: tuple[str, ...], modules: list[str]) -> None:
-        """Build and load the user's MODULES; find out what is judged."""
+        """Build and load the user's MODULES; find out what is judged. Refuse those that cannot be
+        used where NAMES has nothing else to judge."""
         self.modules = modules
         refused = add_modules(self.backend, modules)
         brought = [name for user in self.backend.build.user for name in user.algorithms]
+        missing = [name for name in names if refused and not self._has(name, brought)]
+        if refused and {*names} <= {*missing} and not brought:
+            raise BadInput("; ".join(one.line() for one in refused))
         for one in refused:
             print(f"run: {one.line()}; the others go on", file=sys.stderr)
             stem = Path(one.path).stem.removeprefix(KERNEL_MODULE_PREFIX)
-            missing = [n for n in names if n not in ALGORITHMS and n not in brought]
             self.refused[missing[0] if len(missing) == 1 else stem] = one
         self.judged = list(dict.fromkeys([*names, *brought, *self.refused])) or ["veno_jitter"]
+
+    def _has(self, name: str, brought: list[str]) -> bool:
+        """Say whether an algorithm is there without the modules that were refused."""
+        known = name in ALGORITHMS or name in brought
+        return known or self.backend.build.kernel.has(ALGORITHMS[name].module)
 
     @property
     def columns(self) -> list[str]:
