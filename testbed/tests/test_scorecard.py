@@ -260,6 +260,17 @@ def test_a_module_alone_that_does_not_build_is_bad_input(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_figure_that_was_not_measured_keeps_its_place(tmp_path):
+    names = {"mine": [1.0, 1.0], "reno": [1.0, 1.0]}
+    verdict = card(tmp_path, names).rows["r", "mine"]
+    assert page._headlines(verdict) == ["1.00 %", "1.00 Mb/s"]
+    blank = tuple(replace(c, value=None) for c in verdict.cells if c.figure.better == "less")
+    rest = tuple(cell for cell in verdict.cells if cell.figure.better == "more")
+    for cells in (rest, blank + rest):
+        assert page._headlines(replace(verdict, cells=cells)) == ["\N{EN DASH}", "1.00 Mb/s"]
+    assert page._headlines(replace(verdict, cells=blank)) == []
+
+
 def test_a_page_is_published_without_where_it_was_made(tmp_path):
     command = "testbed/run scorecard --quick --out /somewhere --resume"
     (tmp_path / "meta.json").write_text(json.dumps({"scenario": "scorecard", "command": command}))

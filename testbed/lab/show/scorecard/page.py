@@ -23,6 +23,7 @@ from lab.show.words import reproduce
 HTML, MARKDOWN = "scorecard.html", "scorecard.md"
 ENOUGH_SEEDS = 5
 NARROW = 6  # columns that need no wide page
+NOT_MEASURED = "\N{EN DASH}"  # in the place of a figure, so that the others keep theirs
 SUMMED_UP = 3  # algorithms that get a sentence each
 CLASSES = {verdict: verdict.replace(" ", "-") for verdict in judge.VERDICTS}
 MEANINGS = {
@@ -223,14 +224,15 @@ def _missing(row: Row, verdicts: list[RowVerdict]) -> list[tuple[str, str]]:
 
 
 def _headlines(verdict: RowVerdict) -> list[str]:
-    """Return each figure's worst value in a few words."""
+    """Return each figure's worst value in a few words, NOT_MEASURED where it has none; nothing
+    where no figure has one."""
     found = []
     for figure in verdict.row.figures:
         cells = [c for c in verdict.cells if c.figure is figure and c.value is not None]
-        if cells:
-            pick = max if figure.better == "less" else min
-            found.append(pick(cells, key=lambda cell: cell.value.median).text)
-    return found
+        pick = max if figure.better == "less" else min
+        worst = pick(cells, key=lambda cell: cell.value.median, default=None)
+        found.append(worst.text if worst else NOT_MEASURED)
+    return found if {*found} - {NOT_MEASURED} else []
 
 
 def _figure(row: Row, figure: Figure, verdicts: list[RowVerdict]) -> dict[str, Any]:
