@@ -271,6 +271,24 @@ def test_a_figure_that_was_not_measured_keeps_its_place(tmp_path):
     assert page._headlines(replace(verdict, cells=blank)) == []
 
 
+def test_within_is_said_to_be_no_praise(tmp_path, capsys):
+    """One of those it lies between may fail the row."""
+    names = {"mine": [1.0, 4.0], "reno": [1.0, 1.0], "cubic": [1.0, 1.0], "bbr": [1.0, 9.5]}
+    judged = card(tmp_path, names)
+    said = page._summary(judged, "mine")
+    assert said == "lies between the best and the worst of them in 1 of 1 row"
+    words = "worst of the three, which may itself fail the row: look at the figures"
+    assert words in page.MEANINGS[WITHIN]
+    assert words in (PROJECT / "docs" / "scorecard.md").read_text()
+    run = cli._Run(Choice(), judged.sections, None, tmp_path, 1)
+    run._say(judged, SimpleNamespace(reused=0, failures=[]), 8, tmp_path / "page")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-2] == (
+        "within: between the references; better/worse: beyond all of them; fails: breaks a bound of"
+        " the RFC, docs/scorecard.md"
+    )
+
+
 def test_a_page_is_published_without_where_it_was_made(tmp_path):
     command = "testbed/run scorecard --quick --out /somewhere --resume"
     (tmp_path / "meta.json").write_text(json.dumps({"scenario": "scorecard", "command": command}))

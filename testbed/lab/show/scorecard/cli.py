@@ -254,6 +254,7 @@ class _Run:
             console.print(f"{sweep.reused} of {total} points were already in {self.folder}")
         for algorithms in _fitting(card, console.width):
             console.print(_matrix(card, algorithms))
+        console.print(LEGEND, style="dim", soft_wrap=True)
         for algorithm in self.judged:
             for verdict in card.failing(algorithm):
                 for sentence in page.sentences(verdict):

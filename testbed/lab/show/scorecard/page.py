@@ -28,7 +28,8 @@ SUMMED_UP = 3  # algorithms that get a sentence each
 CLASSES = {verdict: verdict.replace(" ", "-") for verdict in judge.VERDICTS}
 MEANINGS = {
     judge.BETTER: "better than all references by more than a margin",
-    judge.WITHIN: "among them, or within the margin",
+    judge.WITHIN: "not worse than the worst of the three, which may itself fail the row: look at"
+    " the figures",
     judge.WORSE: "worse than all of them by more than the margin",
     judge.FAILS: "breaks the bound that the RFC's own words give",
     judge.NONE: "no result, never counted as passed; not here: this kernel lacks what rows need",
@@ -147,7 +148,7 @@ def _summary(card: Card, algorithm: str) -> str:
     for verdict, words in (
         (judge.FAILS, "fails"),
         (judge.WORSE, "is worse than all references in"),
-        (judge.WITHIN, "is no better and no worse than they are in"),
+        (judge.WITHIN, "lies between the best and the worst of them in"),
         (judge.BETTER, "is better than all of them in"),
         (judge.NONE, "has no result in"),
     ):
