@@ -96,7 +96,10 @@ def main(
     slurm: Slurm = 0,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for the results.", show_default="results/NAME"),
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the results (results/NAME, or NAME-2, ... if it is there).",
+        ),
     ] = None,
     resume: Resume = False,
     exec_: Annotated[
@@ -181,7 +184,7 @@ def _run(
 ) -> int:
     from lab.ask import points
     from lab.judge import claims
-    from lab.run import runner
+    from lab.run import runner, usermodules
     from lab.run.store import Store, fresh_folder
     from lab.show import report, terminal
 
@@ -191,7 +194,7 @@ def _run(
     Store.check(folder, resume)
     backend = make_backend()
     todo = points.expand(scenario, algorithms, seeds, backend.build.key)
-    backend.check(todo)
+    usermodules.check(backend, todo)
     for axes in points.grid(scenario):
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
     store = Store(folder)

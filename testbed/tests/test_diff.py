@@ -170,6 +170,21 @@ def test_a_run_is_repeated_from_what_it_says_of_itself():
     assert tomllib.loads(sides.as_toml(odd)) == odd
 
 
+def test_a_run_of_too_few_seeds_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
+    run = write_run(tmp_path / "mine", 1.0)
+    meta = {"scenario": "demo", "source": {}, "algorithms": ["reno"], "seeds": [1, 2]}
+    (run / "meta.json").write_text(json.dumps(meta))
+    monkeypatch.setattr(sides, "_run", lambda *_: pytest.fail("it was measured"))
+    wanted = sides.Wanted("", [], "", 10, 1)
+    with pytest.raises(BadInput) as refused:
+        sides.measure(str(run), "HEAD", wanted)
+    assert str(refused.value) == (
+        f"{run} has 2 seeds, 5 are needed: run it again with --seeds 6 --out {run} --resume"
+    )
+    with pytest.raises(BadInput, match="--seeds 4: 5 are needed"):
+        sides.measure("HEAD", "HEAD", sides.Wanted("demo", [], "", 4, 1))
+
+
 def test_runs_without_a_common_point_are_refused():
     with pytest.raises(BadInput, match="no point in common"):
         diff.compare(results(random.Random(1), {}, 0.01), [], ["goodput_mbps"])

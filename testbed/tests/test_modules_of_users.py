@@ -44,6 +44,9 @@ def test_the_kernel_is_asked_for_names_that_the_lab_does_not_know(backend):
     assert backend.unknown_modules(sweep(backend, "dctcp", "reno")) == ["tcp_dctcp"]
     with pytest.raises(BadInput, match=r"unknown algorithm of Linux .* did you mean 'jtcp'"):
         backend.check(sweep(backend, "jtpc"))
+    usermodules.check(backend, sweep(backend, "dctcp", "reno"))
+    with pytest.raises(BadInput, match=r"unknown .*; one of your own: --module \./my_cc\.c$"):
+        usermodules.check(backend, sweep(backend, "my_cc"))
 
 
 def test_a_module_of_a_users_own_runs(backend, tmp_path):
@@ -70,7 +73,8 @@ def test_a_module_of_a_users_own_runs(backend, tmp_path):
     ("was", "becomes", "told"),
     [
         ("module_init(reckless_register)", "module_init(none)", "does not build: .*error"),
-        ('= "reckless"', '= "cubic"', "a name that the kernel has already"),
+        ('= "reckless"', '= "cubic"', "registers 'cubic', a name that the kernel has"),
+        ('= "reckless"', '= "a_name_that_is_far_too_long"', ".name is longer than 15 characters"),
         (AS_IT_IS, "return -EINVAL;", "does not load it: .*Invalid"),
         (AS_IT_IS, "return 0;", "registers no congestion control"),
         (AS_IT_IS, 'panic("reckless");', "the kernel stopped when it loaded"),
@@ -79,7 +83,7 @@ def test_a_module_of_a_users_own_runs(backend, tmp_path):
 def test_a_module_that_cannot_be_used_is_refused(backend, tmp_path, was, becomes, told):
     (refused,) = usermodules.add(backend, [variant(tmp_path, was, becomes)])
     assert re.search(told, refused.line()) and "\n" not in refused.line()
-    assert refused.log or "registers no" in told
+    assert refused.log or "registers no" in told or ".name" in told
 
 
 def test_what_is_no_module_is_refused(backend, tmp_path):

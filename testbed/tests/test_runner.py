@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import socket
+import subprocess
 import threading
 import tomllib
 from contextlib import ExitStack
@@ -61,6 +62,24 @@ def test_points_that_are_alike_run_once(tmp_path, monkeypatch):
         assert [(r["algorithm"], r["axes"]["k"]) for r in done.results] == [
             ("jtcp", 50), ("reno", 50), ("jtcp", 100), ("reno", 100),
         ]  # fmt: skip
+
+
+def test_a_new_file_is_a_change_where_it_could_change_results(tmp_path, monkeypatch):
+    """A user's scenario beside the checkout's files is none."""
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    (tmp_path / "testbed").mkdir()
+    (tmp_path / "testbed" / "run").write_text("1")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr(runner.builds, "PROJECT", tmp_path)
+    (tmp_path / "my-link.toml").write_text("")
+    assert not runner._is_dirty()
+    new = tmp_path / "testbed" / "new.py"
+    new.write_text("")
+    assert runner._is_dirty()
+    new.unlink()
+    (tmp_path / "testbed" / "run").write_text("2")
+    assert runner._is_dirty()
 
 
 def test_what_failed_is_told_in_meta(tmp_path, monkeypatch):

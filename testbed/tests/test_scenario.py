@@ -134,7 +134,7 @@ def test_every_scenario_of_the_project_is_good():
         ({"links__wireless__loss_pct": math.nan}, "finite"),
         ({"links__bottleneck__queue_pkts": 1e30}, "whole number"),
         ({"links__bottleneck__delay_ms": 5}, "packets in flight"),
-        ({"flows__0__algorithm": "reno"}, "nothing to compare"),
+        ({"flows__0__algorithm": "reno"}, "no flow is under test: leave"),
         ({"axes__loss_pct__sets": "run.seeds"}, "cannot be swept"),
         ({"modules": {"jtcp": {"m": math.nan}}}, "finite"),
         ({"modules": {"jtcp": 5}}, "must be a table"),
@@ -148,7 +148,7 @@ def test_every_scenario_of_the_project_is_good():
         ({"claims": 5}, "[[tables]]"),
         ({"title": 5}, "must be a text"),
         ({"flows__0__count": 101}, "between 0 and 100"),
-        ({"flows__0__count": 0}, "nothing to compare"),
+        ({"flows__0__count": 0}, "no flow is under test: leave"),
         ({"flows__0__name": "a:b"}, "letters"),
         ({"flows__0__rate_mbps": 1}, 'only for transport = "udp"'),
         ({"flows__0__transport": "upd"}, "did you mean 'udp'"),
@@ -199,13 +199,17 @@ def test_a_missing_section_is_named(missing):
         scenario.parse("test", tree)
 
 
-def test_unknown_sections_and_files(tmp_path):
+def test_unknown_sections_and_files(tmp_path, monkeypatch):
     with pytest.raises(BadInput, match="did you mean 'links'"):
         scenario.parse("test", source() | {"link": {}})
     with pytest.raises(BadInput, match="did you mean 'veno-single'"):
         scenario.load("veno-singel")
     with pytest.raises(BadInput, match="no scenario file"):
         scenario.load(str(tmp_path / "none.toml"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mix.toml").write_text(GOOD)
+    with pytest.raises(BadInput, match=r"^unknown scenario 'mix': did you mean \./mix\.toml\?$"):
+        scenario.load("mix")
     broken = tmp_path / "broken.toml"
     broken.write_text("title = \n")
     with pytest.raises(BadInput, match="not valid TOML"):
@@ -273,7 +277,7 @@ def test_a_choice_changes_flows_by_their_place():
     assert [f["name"] for f in alone] == ["tcp"]
     for wrong, told in (
         ({"2": {"count": 1}}, "place in flows"),
-        ({"0": {"count": 0}}, "nothing to compare"),
+        ({"0": {"count": 0}}, "no flow is under test: leave"),
         ({"1": {"algorthm": "bbr"}}, "did you mean 'algorithm'"),
     ):
         tree["axes"]["mix"] = {"choices": {"a": {"flows": wrong}}}

@@ -20,6 +20,7 @@ from lab.judge.scorecard.judge import BETTER, FAILS, NONE, WITHIN, WORSE, Gap, R
 from lab.judge.scorecard.rows import Choice, Figure
 from lab.run import ended
 from lab.run.build import PROJECT
+from lab.run.usermodules import Refused
 from lab.show import publish
 from lab.show.scorecard import cli, page
 
@@ -214,6 +215,78 @@ def test_what_a_row_alone_needs_and_cannot_have_stops_no_other(tmp_path, monkeyp
     assert "vegas, reno, cubic, bbr: no ns-3 here" in html and "apt said so" not in html
     assert "- vegas, reno, cubic, bbr: no ns-3 here" in text
     assert "> This kernel cannot do hops." in text and "places have no result" not in text
+
+
+class Kernels(WithoutMedium):
+    """A backend whose kernel has dctcp besides what the lab knows."""
+
+    @property
+    def build(self):
+        kernel = SimpleNamespace(has=lambda module: module == "tcp_dctcp")
+        return SimpleNamespace(key=self.key, user=(), kernel=kernel)
+
+
+@pytest.mark.parametrize(
+    ("names", "judged"),
+    [
+        ((), None),
+        (("my_cc",), None),  # the name that the module was to register
+        (("dctcp",), ["dctcp", "tcp_my"]),
+        (("vegas", "my_cc"), ["vegas", "my_cc"]),
+    ],
+)
+def test_a_module_that_cannot_be_used_stops_what_is_about_nothing_else(
+    tmp_path, monkeypatch, capsys, names, judged
+):
+    refused = Refused("err/tcp_my.c", "it does not build: x.c:3: error")
+    monkeypatch.setattr(cli, "add_modules", lambda *_: [refused])
+    run = cli._Run(Choice(), [], Kernels(), tmp_path / "out", 1)
+    if judged is None:
+        with pytest.raises(BadInput, match=r"^module err/tcp_my\.c: it does not build: .*error$"):
+            run.prepare(names, ["err/tcp_my.c"])
+        assert not capsys.readouterr().err and not (tmp_path / "out").exists()
+        return
+    run.prepare(names, ["err/tcp_my.c"])
+    assert run.judged == [name.removeprefix("tcp_") for name in judged]
+    assert "the others go on" in capsys.readouterr().err
+
+
+def test_a_module_alone_that_does_not_build_is_bad_input(tmp_path):
+    (tmp_path / "my_cc.c").write_text("#error no\n")
+    done = run_command("scorecard", "--quick", "--module", "./my_cc.c", cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("run: ")]
+    assert line.startswith("run: module ./my_cc.c: it does not build: ") and "go on" not in line
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_figure_that_was_not_measured_keeps_its_place(tmp_path):
+    names = {"mine": [1.0, 1.0], "reno": [1.0, 1.0]}
+    verdict = card(tmp_path, names).rows["r", "mine"]
+    assert page._headlines(verdict) == ["1.00 %", "1.00 Mb/s"]
+    blank = tuple(replace(c, value=None) for c in verdict.cells if c.figure.better == "less")
+    rest = tuple(cell for cell in verdict.cells if cell.figure.better == "more")
+    for cells in (rest, blank + rest):
+        assert page._headlines(replace(verdict, cells=cells)) == ["\N{EN DASH}", "1.00 Mb/s"]
+    assert page._headlines(replace(verdict, cells=blank)) == []
+
+
+def test_within_is_said_to_be_no_praise(tmp_path, capsys):
+    """One of those it lies between may fail the row."""
+    names = {"mine": [1.0, 4.0], "reno": [1.0, 1.0], "cubic": [1.0, 1.0], "bbr": [1.0, 9.5]}
+    judged = card(tmp_path, names)
+    said = page._summary(judged, "mine")
+    assert said == "lies between the best and the worst of them in 1 of 1 row"
+    words = "worst of the three, which may itself fail the row: look at the figures"
+    assert words in page.MEANINGS[WITHIN]
+    assert words in (PROJECT / "docs" / "scorecard.md").read_text()
+    run = cli._Run(Choice(), judged.sections, None, tmp_path, 1)
+    run._say(judged, SimpleNamespace(reused=0, failures=[]), 8, tmp_path / "page")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-2] == (
+        "within: between the references; better/worse: beyond all of them; fails: breaks a bound of"
+        " the RFC, docs/scorecard.md"
+    )
 
 
 def test_a_page_is_published_without_where_it_was_made(tmp_path):

@@ -94,6 +94,13 @@ def test_no_space_for_results_loses_nothing(tmp_path):
     assert set(done.stdout.splitlines()[:-1]) <= {"}"}
 
 
+@pytest.mark.parametrize(("words", "name"), [([], "NAME"), (["scorecard"], "scorecard")])
+def test_help_says_where_results_go(words, name):
+    text = " ".join(run_command(*words, "--help").stdout.split())
+    folders = f"(results/{name}, or {name}-2, ... if it is there)"
+    assert folders in text and "default: (results" not in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -25,7 +25,10 @@ def parse_flows(tables: list) -> tuple[Flow, ...]:
         raise BadInput(f"{len(names)} flows: at most {MAX_FLOWS}")
     alone = all(flow.is_udp for flow in flows)
     if not alone and not any(flow.under_test and flow.count for flow in flows):
-        raise BadInput(f"no flow has the algorithm under test ({UNDER_TEST}): nothing to compare")
+        raise BadInput(
+            'no flow is under test: leave "algorithm" out of those that are, and name theirs in'
+            ' run.algorithms = ["veno_jitter"]'
+        )
     return flows
 
 

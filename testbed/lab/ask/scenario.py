@@ -56,6 +56,8 @@ def find(name: str) -> Path:
             raise BadInput(f"no scenario file {name}: check the path, or see --list")
         return path
     path = SCENARIO_DIR / f"{name}.toml"
+    if not path.is_file() and Path(f"{name}.toml").is_file():
+        raise BadInput(f"unknown scenario '{name}': did you mean ./{name}.toml?")
     if not path.is_file():
         raise unknown("scenario", name, [p.stem for p in list_scenarios()], "--list")
     return path

@@ -22,12 +22,12 @@ from lab.ask.figures import METRICS
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
 from lab.judge import sides
+from lab.judge.sides import SEEDS_MIN
 from lab.judge.ttest import p_below
 from lab.measure.stats import Estimate, estimate
 from lab.run import completion
 from lab.run.runs import place_text, read_meta, read_results
 
-SEEDS_MIN = 5  # with fewer nothing is certain
 ALPHA = 0.01  # chance of one false alarm or more in a whole comparison, halved between the two
 EVERYWHERE = "all places"
 TABLE_WIDTH = 140  # characters: a row is one line, for scripts that read it

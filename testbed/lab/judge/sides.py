@@ -22,6 +22,7 @@ from lab.run.build import BUILD, PROJECT
 from lab.run.runs import is_run, read_meta
 
 RESULTS = Path("results") / "diff"
+SEEDS_MIN = 5  # with fewer nothing is certain
 KINDS = "the folder of a run, a commit, a kernel source, or a module (.c, .ko, or its folder)"
 
 
@@ -54,8 +55,16 @@ def measure(a: str, b: str, wanted: Wanted) -> tuple[Path, Path]:
         return Path(a), Path(b)
     found = {text: _side(text) for text in others}
     if folders:
-        name, source, algorithms, seeds = _as(next(iter(folders.values())))
+        text, folder = next(iter(folders.items()))
+        name, source, algorithms, seeds = _as(folder)
+        if len(seeds) < SEEDS_MIN:
+            raise BadInput(
+                f"{text} has {len(seeds)} seed{'s' * (len(seeds) != 1)}, {SEEDS_MIN} are needed:"
+                f" run it again with --seeds {SEEDS_MIN + 1} --out {text} --resume"
+            )
     elif wanted.scenario:
+        if wanted.seeds < SEEDS_MIN:
+            raise BadInput(f"--seeds {wanted.seeds}: {SEEDS_MIN} are needed")
         loaded = scenarios.load(wanted.scenario, overrides(wanted.settings))
         name, source = loaded.id, loaded.source
         algorithms, seeds = ",".join(loaded.run.algorithms), list(range(1, wanted.seeds + 1))

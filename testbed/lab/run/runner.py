@@ -37,6 +37,7 @@ from lab.run.ended import Ended, ended
 from lab.run.store import Store
 
 PLAIN_PROGRESS_S = 10.0
+PARTS = ("testbed", "tcp_veno_jitter", "sctp_jitter", "tfrc_uddj_user")
 
 
 @dataclass
@@ -233,7 +234,7 @@ def _meta(
         **about,
         "command": shlex.join([*sys.argv[0].split(), *sys.argv[1:]]),
         "git_commit": _git("rev-parse", "HEAD"),
-        "git_dirty": bool(_git("status", "--porcelain")),
+        "git_dirty": _is_dirty(),
         **backend.describe(),
         "points": len(points),
         "points_of_earlier_runs": sweep.reused,
@@ -250,6 +251,14 @@ def _meta(
         "wall_s": None if ended is None else round(ended - started, 2),
         "host_cpus": os.cpu_count(),
     }
+
+
+def _is_dirty() -> bool:
+    """Say whether results may have come of what is in no commit. A new file counts where it could
+    be a part of the lab or of our modules, and nowhere else."""
+    if _git("status", "--porcelain", "--untracked-files=no"):
+        return True
+    return bool(_git("ls-files", "--others", "--exclude-standard", "--", *PARTS))
 
 
 def _git(*arguments: str) -> str:

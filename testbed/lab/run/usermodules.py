@@ -12,12 +12,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lab.ask.algorithms import KERNEL_MODULE_PREFIX, NAME_MAX
+from lab.ask.points import Point
 from lab.common.errors import BadInput, LabError
 from lab.run import build as builds
-from lab.run.backends.base import Backend
+from lab.run.backends.base import Backend, Offered
 from lab.run.build import UserModule
 
 KBUILDS = ("Kbuild", "Makefile")  # the kernel's own order
+HOST = "host-"  # begins the key of this machine's kernel
+TAKEN = re.compile(r"(\S+) already registered or non-unique key")  # the kernel's log
 SOURCES = (".c", ".h", ".S", *KBUILDS)
 
 
@@ -40,14 +44,37 @@ def add(backend: Backend, paths: Iterable[str]) -> list[Refused]:
         try:
             for module in _made(path, backend.build.kernel):
                 offered = backend.offer(module)
-                if offered.complaint:
-                    refused.append(Refused(path, offered.complaint, offered.log))
+                if complaint := _complaint(offered):
+                    refused.append(Refused(path, complaint, offered.log))
                     continue
                 user = (*backend.build.user, replace(module, algorithms=offered.algorithms))
                 backend.build = replace(backend.build, user=user)
         except BuildError as error:
             refused.append(Refused(path, *error.args))
     return refused
+
+
+def _complaint(offered: Offered) -> str:
+    """Return what is wrong with a module by what the kernel said of it; nothing if it is good."""
+    if any(len(name) > NAME_MAX for name in offered.algorithms):  # what follows it was read, too
+        return f".name is longer than {NAME_MAX} characters"
+    taken = TAKEN.search(offered.log)
+    if taken and "the kernel has already" in offered.complaint:
+        return f"it registers '{taken[1]}', a name that the kernel has already"
+    return offered.complaint
+
+
+def check(backend: Backend, points: list[Point]) -> None:
+    """Refuse what BACKEND cannot run; tell how an algorithm that is not there may come."""
+    try:
+        backend.check(points)
+    except BadInput as error:
+        build = backend.build
+        lacking = [name for name in backend.unknown_modules(points) if not build.kernel.has(name)]
+        if not lacking or build.user or build.kernel.key.startswith(HOST):
+            raise
+        name = lacking[0].removeprefix(KERNEL_MODULE_PREFIX)
+        raise BadInput(f"{error}; one of your own: --module ./{name}.c") from None
 
 
 class BuildError(Exception):
@@ -57,7 +84,7 @@ class BuildError(Exception):
 def _made(text: str, kernel: builds.Kernel) -> list[UserModule]:
     """Return the modules of the file or folder TEXT, built if they are sources."""
     path = Path(text)
-    if kernel.key.startswith("host-"):
+    if kernel.key.startswith(HOST):
         raise BadInput("--module goes with kernels that are booted: on this machine, insmod it")
     if path.is_file() and path.suffix == ".ko":
         return [_checked(path, kernel)]

@@ -32,12 +32,17 @@ from lab.run.cluster.crew import Crew
 from lab.run.store import Store, fresh_folder
 from lab.run.usermodules import Refused
 from lab.run.usermodules import add as add_modules
+from lab.run.usermodules import check as check_modules
 from lab.show.scorecard import page
 
 NAME = "scorecard"
 SEEDS, QUICK_SEEDS = 3, 1
 LOG_SHOWN = 6000  # characters of a console, from its end
 NOT_RUN = "it was not run"
+LEGEND = (
+    "within: between the references; better/worse: beyond all of them;"
+    " fails: breaks a bound of the RFC, docs/scorecard.md"
+)
 
 app = options.new_app()
 
@@ -85,7 +90,10 @@ def main(
     slurm: Slurm = 0,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for the page.", show_default="results/scorecard"),
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the page (results/scorecard, or scorecard-2, ... if it is there).",
+        ),
     ] = None,
     resume: Resume = False,
 ) -> None:
@@ -100,8 +108,9 @@ def main(
       testbed/run scorecard --algorithms westwood --rows 5.1.3 --seeds 1
       testbed/run scorecard --rows random-paths --paths 10000 --scheduler tcp://10.0.0.5:8786
 
-    Exit status: 0 all points ran, whatever they say; 1 a point or a module failed, 2 bad input,
-    3 see --gate, 130 interrupted.
+    Exit status: 0 all points ran, whatever they say; 1 a point failed, or one module of several;
+    2 bad input, or nothing to judge but a module that cannot be used; 3 see --gate, 130
+    interrupted.
     """
     asked, of_rows = options.names(algorithms), options.names(rows_)
     settings = options.overrides(set_)
@@ -159,16 +168,24 @@ class _Run:
         self.impossible: dict[tuple, str] = {}  # point -> what this kernel lacks for it
 
     def prepare(self, names: tuple[str, ...], modules: list[str]) -> None:
-        """Build and load the user's MODULES; find out what is judged."""
+        """Build and load the user's MODULES; find out what is judged. Refuse those that cannot be
+        used where NAMES has nothing else to judge."""
         self.modules = modules
         refused = add_modules(self.backend, modules)
         brought = [name for user in self.backend.build.user for name in user.algorithms]
+        missing = [name for name in names if refused and not self._has(name, brought)]
+        if refused and {*names} <= {*missing} and not brought:
+            raise BadInput("; ".join(one.line() for one in refused))
         for one in refused:
             print(f"run: {one.line()}; the others go on", file=sys.stderr)
             stem = Path(one.path).stem.removeprefix(KERNEL_MODULE_PREFIX)
-            missing = [n for n in names if n not in ALGORITHMS and n not in brought]
             self.refused[missing[0] if len(missing) == 1 else stem] = one
         self.judged = list(dict.fromkeys([*names, *brought, *self.refused])) or ["veno_jitter"]
+
+    def _has(self, name: str, brought: list[str]) -> bool:
+        """Say whether an algorithm is there without the modules that were refused."""
+        known = name in ALGORITHMS or name in brought
+        return known or self.backend.build.kernel.has(ALGORITHMS[name].module)
 
     @property
     def columns(self) -> list[str]:
@@ -190,7 +207,7 @@ class _Run:
             if complaint := self.backend.link_complaint(links, topology["tunnel"]):
                 self.impossible[_key(point)] = complaint
         todo = [point for point in todo if _key(point) not in self.impossible]
-        self.backend.check(todo)
+        check_modules(self.backend, todo)
         store = Store(self.folder)
         about = {
             "scenario": NAME,
@@ -237,6 +254,7 @@ class _Run:
             console.print(f"{sweep.reused} of {total} points were already in {self.folder}")
         for algorithms in _fitting(card, console.width):
             console.print(_matrix(card, algorithms))
+        console.print(LEGEND, style="dim", soft_wrap=True)
         for algorithm in self.judged:
             for verdict in card.failing(algorithm):
                 for sentence in page.sentences(verdict):

@@ -23,11 +23,13 @@ from lab.show.words import reproduce
 HTML, MARKDOWN = "scorecard.html", "scorecard.md"
 ENOUGH_SEEDS = 5
 NARROW = 6  # columns that need no wide page
+NOT_MEASURED = "\N{EN DASH}"  # in the place of a figure, so that the others keep theirs
 SUMMED_UP = 3  # algorithms that get a sentence each
 CLASSES = {verdict: verdict.replace(" ", "-") for verdict in judge.VERDICTS}
 MEANINGS = {
     judge.BETTER: "better than all references by more than a margin",
-    judge.WITHIN: "among them, or within the margin",
+    judge.WITHIN: "not worse than the worst of the three, which may itself fail the row: look at"
+    " the figures",
     judge.WORSE: "worse than all of them by more than the margin",
     judge.FAILS: "breaks the bound that the RFC's own words give",
     judge.NONE: "no result, never counted as passed; not here: this kernel lacks what rows need",
@@ -146,7 +148,7 @@ def _summary(card: Card, algorithm: str) -> str:
     for verdict, words in (
         (judge.FAILS, "fails"),
         (judge.WORSE, "is worse than all references in"),
-        (judge.WITHIN, "is no better and no worse than they are in"),
+        (judge.WITHIN, "lies between the best and the worst of them in"),
         (judge.BETTER, "is better than all of them in"),
         (judge.NONE, "has no result in"),
     ):
@@ -223,14 +225,15 @@ def _missing(row: Row, verdicts: list[RowVerdict]) -> list[tuple[str, str]]:
 
 
 def _headlines(verdict: RowVerdict) -> list[str]:
-    """Return each figure's worst value in a few words."""
+    """Return each figure's worst value in a few words, NOT_MEASURED where it has none; nothing
+    where no figure has one."""
     found = []
     for figure in verdict.row.figures:
         cells = [c for c in verdict.cells if c.figure is figure and c.value is not None]
-        if cells:
-            pick = max if figure.better == "less" else min
-            found.append(pick(cells, key=lambda cell: cell.value.median).text)
-    return found
+        pick = max if figure.better == "less" else min
+        worst = pick(cells, key=lambda cell: cell.value.median, default=None)
+        found.append(worst.text if worst else NOT_MEASURED)
+    return found if {*found} - {NOT_MEASURED} else []
 
 
 def _figure(row: Row, figure: Figure, verdicts: list[RowVerdict]) -> dict[str, Any]:
