@@ -88,6 +88,7 @@ def make_result(scenario: Scenario, axes: dict, algorithm: str, seed: int) -> di
                 {"name": name, "kind": flow.name, "under_test": flow.under_test,
                  "algorithm": used, "goodput_mbps": goodput, "min_rtt_ms": 128.0,
                  "start_s": 0.0, "stop_s": 200.0, "bytes_whole": 2000 * 9000,
+                 "bytes_steady": goodput * 1e6 / 8 * 190,
                  "cross": flow.is_cross(at.topology)}
             )  # fmt: skip
     links = {
@@ -395,6 +396,122 @@ def test_several_flows_have_fairness_and_a_table_each(tmp_path):
     html = write(scenario, results, tmp_path)
     check_page(html)
     assert "Jain" in html and "“tested”" in html and "“beside” (cubic)" in html
+
+
+def make_mixed(rates: tuple, axes: dict | None = None) -> tuple[Scenario, list[dict]]:
+    """Return a run of two jtcp and a cubic that have RATES in Mb/s, and of seeds alike."""
+    flows = [{"name": "tested", "count": 2}, {"name": "beside", "algorithm": "cubic"}]
+    scenario = make_scenario(axes, flows=flows)
+    results = make_results(scenario, ("jtcp",), seeds=6)
+    for result in results:
+        for flow, mbps in zip(result["flows"], rates, strict=True):
+            flow |= {"goodput_mbps": mbps, "bytes_steady": mbps * 1e6 / 8 * 190}
+        result |= {"goodput_mbps": sum(rates), "bound_mbps": 20.0, "jain": 0.654}
+    return scenario, results
+
+
+def section(html: str, head: str) -> str:
+    return html[html.index(f"<h2>{head}") :].split("</section>")[0]
+
+
+def test_what_all_carry_together_is_not_said_to_be_of_the_rows_algorithm(tmp_path):
+    scenario, results = make_mixed((10.0, 2.5, 6.4))
+    text = words.headline(scenario, results)
+    assert text == (
+        "All flows together carry 18.90 [18.90, 18.90] Mb/s (94 % of the bound):"
+        " those of jtcp 12.50 [12.50, 12.50], the others 6.40 [6.40, 6.40]."
+    )
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    assert "of all flows together" in section(html, "Goodput")
+    assert "## Goodput of all flows together" in publish.page(
+        scenario, results, make_meta(results), {}
+    )
+    alone = make_scenario()
+    assert "together" not in write(alone, make_results(alone, ("jtcp",)), tmp_path / "alone")
+
+
+def test_the_headline_goes_by_who_is_at_the_middle():
+    """Others may be elsewhere only."""
+    scenario, results = make_mixed((10.0, 2.5, 6.4), {"loss_pct": LOSS_AXIS | {"values": [1, 3]}})
+    for result in results:
+        if result["axes"]["loss_pct"] == 3:
+            result["flows"].pop()
+    text = words.headline(scenario, results)
+    assert text.startswith("At random loss 3 %, jtcp carries 18.90")
+    assert "others" not in text
+
+
+def test_the_terminal_tells_the_flows_under_test_from_the_others():
+    """A flow that lasts half the time counts half, so that both parts make up the whole."""
+    scenario, results = make_mixed((10.0, 2.5, 6.4))
+    for result in results:
+        result["flows"][2]["bytes_steady"] /= 2
+        result["goodput_mbps"] -= 3.2
+    text = printed(scenario, results)
+    before, after = text.split("of that, in Mb/s: the flows of the row's algorithm, and the others")
+    assert "goodput of all flows together in Mb/s" in before and re.search("jtcp +15.70", before)
+    rows = [line.rstrip() for line in after.splitlines()]
+    for name, mbps in (("jtcp", "12.50"), ("  least of them", " 2.50"), ("  most of them", "10.00"),
+                       ("  the others", " 3.20"), ("  Jain's index", "0.654")):  # fmt: skip
+        assert any(re.match(rf"{name} +{mbps.strip()} \[", row) for row in rows), name
+    assert "(cubic)" in after
+    single = make_scenario()
+    text = printed(single, make_results(single, ("jtcp", "reno")))
+    assert "together" not in text and "least" not in text and "Jain" not in text
+
+
+def test_one_of_several_flows_that_starves_is_seen(tmp_path):
+    """Neither in a mean nor in a table that is folded away."""
+    scenario = make_scenario(flows=[{"name": "tested", "count": 2}])
+    results = make_results(scenario, ("jtcp", "reno"), seeds=6)
+    for result in results:
+        for flow, mbps in zip(result["flows"], (13.99, 1.71), strict=True):
+            flow |= {"goodput_mbps": mbps, "bytes_steady": mbps * 1e6 / 8 * 190}
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    shown = section(html, "Each kind of flow")
+    assert "<details" not in shown and "Jain" in shown and "0.990" in shown
+    rows = re.findall(r'<th scope="row">([^<]+)</th><td><span class="median">([^<]+)<', shown)
+    for name in ("jtcp", "reno"):
+        assert [(name, "7.85"), (f"{name}, least", "1.71"), (f"{name}, most", "13.99")] == [
+            row for row in rows if row[0].split(",")[0] == name
+        ][:3]
+    assert "Jain" not in section(html, "Further measures")
+    text = printed(scenario, results)
+    assert "all flows together" not in text and "the others" not in text
+    assert all(part in text for part in ("least of them", "1.71", "13.99", "Jain's index"))
+
+
+def test_kinds_of_flows_are_not_folded_away(tmp_path):
+    scenario, results = make_mixed((10.0, 2.5, 6.4), {"loss_pct": LOSS_AXIS})
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    shown = section(html, "Each kind of flow")
+    assert "<details" not in shown and "“tested”" in shown and "“beside” (cubic)" in shown
+    folded = section(html, "Further measures")
+    assert "“tested”" not in folded and "“beside”" not in folded
+
+
+def test_marks_that_nobody_got_have_no_table(tmp_path):
+    scenario = make_scenario()
+    results = make_results(scenario, ("jtcp", "reno"), seeds=2)
+    for result in results:
+        result["ce_marks"] = 0
+    assert "marked instead of dropped" not in write(scenario, results, tmp_path)
+    results[0]["ce_marks"] = 3
+    assert "marked instead of dropped" in write(scenario, results, tmp_path)
+
+
+def test_the_headline_counts_what_is_level_as_the_table_does():
+    scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [0, 0.1, 1, 3]}})
+    results = make_results(scenario, ("jtcp", "reno", "bbr"), seeds=6)
+    for result in results:
+        level = result["axes"]["loss_pct"] == 0 and result["algorithm"] != "bbr"
+        best = result["algorithm"] == "jtcp"
+        result["goodput_mbps"] = 1.4301 if level else 1.3 + best * 0.1
+    text = words.headline(scenario, results)
+    assert text.endswith(" The best median is one of ours alone in 3 of 4 conditions, level in 1.")
 
 
 def test_cross_traffic_has_a_table_and_no_fairness(tmp_path):

@@ -19,7 +19,7 @@ from lab.judge.verdicts import scores
 from lab.run.store import write_atomically
 from lab.show import explorer, plots, scatter
 from lab.show.overtime import Figures, agents, over_time, ratios
-from lab.show.tables import HEADLINE, flow_table, metric_table
+from lab.show.tables import HEADLINE, flow_table, is_mixed, metric_table
 from lab.show.words import (
     claim_row,
     headline,
@@ -67,6 +67,8 @@ def write_report(
             lines=any(len(axis.levels) > 1 for axis in scenario.axes),
             main_table=metric_table(scenario, results, HEADLINE, names),
             classification=_classification(results),
+            together=is_mixed(results),
+            kinds=_kinds(scenario, results, names, figures),
             details=_details(scenario, results, names, figures),
             claims=[claim_row(verdict) for verdict in verdicts],
             over_time=over_time(scenario, results, store_folder, figures),
@@ -103,15 +105,33 @@ def _algorithms(scenario: Scenario, results: list[dict], meta: dict[str, Any]) -
     return sorted([*found, *missing], key=lambda name: not plots.style(name).ours)
 
 
+def _kinds(
+    scenario: Scenario, results: list[dict], names: list[str], figures: Figures
+) -> list[dict[str, Any]]:
+    """Return the tables that say who has what, if there are several flows: one for each kind of
+    them, and Jain's index."""
+    tcp = [flow for flow in scenario.flows if not flow.is_udp]
+    most = max((len(result["flows"]) for result in results), default=0)
+    if len(tcp) < 2 and most < 2:
+        return []
+    kinds = [{"table": flow_table(scenario, results, f, names), "figure": None} for f in tcp]
+    if _has_fairness(results):
+        figure = figures.add_metric(scenario, results, "jain")
+        kinds.append({"table": metric_table(scenario, results, "jain", names), "figure": figure})
+    return kinds
+
+
+def _has_fairness(results: list[dict]) -> bool:
+    several = any(sum(not flow["cross"] for flow in r["flows"]) > 1 for r in results)
+    return several and any(result.get("jain") is not None for result in results)
+
+
 def _details(
     scenario: Scenario, results: list[dict], names: list[str], figures: Figures
 ) -> list[dict[str, Any]]:
-    """Return the further tables: per group of flows, then per metric, some with a figure."""
+    """Return the further tables: one for each metric, some with a figure."""
     details = []
-    if sum(not flow.is_udp for flow in scenario.flows) > 1:
-        for flow in [flow for flow in scenario.flows if not flow.is_udp]:
-            details.append({"table": flow_table(scenario, results, flow, names), "figure": None})
-    for name in _details_of(results):
+    for name in [name for name in _details_of(results) if name != "jain"]:  # that is with the kinds
         if any(result.get(name) is not None for result in results):
             figure = figures.add_metric(scenario, results, name) if name in WITH_FIGURE else None
             if name == scatter.DELAY:
@@ -125,8 +145,10 @@ def _details(
 
 def _details_of(results: list[dict]) -> list[str]:
     """Return which further measures mean something here."""
-    several = any(sum(not flow["cross"] for flow in r["flows"]) > 1 for r in results)
-    return [name for name in DETAILS if several or name != "jain"]
+    left_out = set() if _has_fairness(results) else {"jain"}
+    if not any(result.get("ce_marks") for result in results):
+        left_out.add("ce_marks")
+    return [name for name in DETAILS if name not in left_out]
 
 
 def _classification(results: list[dict]) -> dict[str, Any] | None:

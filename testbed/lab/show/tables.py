@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables of a run: a metric's medians with their intervals, algorithms against places."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lab.ask.parts import Axis, Flow, Scenario, axis_text
 from lab.measure.metrics import mean_goodput_mbps
@@ -61,9 +63,10 @@ def metric_table(
     bound = [plots.number(limits[p], shown.digits) if p in limits else "-" for p in columns]
     better = {"high": "higher is better", "low": "lower is better"}.get(shown.better, "")
     first = scenario.axes[0] if scenario.axes else None
+    together = " of all flows together" if name == HEADLINE and is_mixed(results) else ""
     return MetricTable(
         id=name,
-        title=shown.label,
+        title=shown.label + together,
         note=", ".join(filter(None, (shown.unit, better))),
         groups=_groups(scenario, columns),
         columns=[_column_text(first, place) for place in columns],
@@ -152,17 +155,112 @@ def cross_tables(scenario: Scenario, results: list[dict], names: list[str]) -> l
 def flow_table(
     scenario: Scenario, results: list[dict], flow: Flow, names: list[str]
 ) -> MetricTable:
-    """Return the table of the mean goodput of the flows that one [[flows]] entry stands for."""
-    alone = []
-    for result in results:
-        rate_mbps = mean_goodput_mbps(result, flow.name)
-        if rate_mbps is not None:
-            alone.append(result | {"goodput_mbps": rate_mbps})
+    """Return the table of the mean goodput of the flows that one [[flows]] entry stands for, and
+    of the least and the most of them if there are several: a mean hides who got nothing."""
+
+    def rates_of(result: dict[str, Any]) -> list[float]:
+        return _rates(f for f in result["flows"] if f["kind"] == flow.name)
+
+    mean = _valued(results, lambda result: mean_goodput_mbps(result, flow.name))
     members = [[f for f in r["flows"] if f["kind"] == flow.name] for r in results]
     found = dict.fromkeys(f["algorithm"] for of in members for f in of)
     kind = "the row's algorithm" if flow.under_test else " or ".join(found) or flow.algorithm
     most = max(map(len, members), default=0)
-    count = f"mean of {'up to ' if most != flow.count else ''}{most} flows, " if most > 1 else ""
-    table = metric_table(scenario, alone, HEADLINE, names)
+    several = f"{'up to ' if most != flow.count else ''}{most} flows"
+    count = f"mean, least and most of {several}, " if most > 1 else ""
+    table = metric_table(scenario, mean, HEADLINE, names)
     title = f"Goodput of “{flow.name}” ({count}{kind})"
-    return replace(table, id=f"flow-{flow.name}", title=title, bound=[])
+    rows = table.rows
+    if most > 1:
+        extremes = [
+            _unranked(scenario, results, _extreme(of, rates_of), names) for of in (min, max)
+        ]
+        rows = [
+            row
+            for mean_row, least, greatest in zip(table.rows, *extremes, strict=True)
+            for row in (
+                mean_row,
+                replace(least, name=f"{mean_row.name}, least"),
+                replace(greatest, name=f"{mean_row.name}, most"),
+            )
+        ]
+    return replace(table, id=f"flow-{flow.name}", title=title, bound=[], rows=rows)
+
+
+def kinds_table(scenario: Scenario, results: list[dict], names: list[str]) -> MetricTable | None:
+    """Return what the headline's figure is made of, for the terminal: under each algorithm what
+    its flows have together, and the others; of several flows the least, the most, and Jain's index.
+    Nothing if there is one flow."""
+    mixed = is_mixed(results)
+    tested = max((sum(map(_is_tested, r["flows"])) for r in results), default=0)
+    if not mixed and tested < 2:
+        return None
+
+    def rates_of(result: dict[str, Any]) -> list[float]:
+        return _rates(filter(_is_tested, result["flows"]))
+
+    parts: list[tuple[str, list[Row]]] = [
+        ("", _unranked(scenario, results, lambda r: carried_mbps(r, under_test=True), names))
+    ]
+    if tested > 1:
+        for text, of in (("  least of them", min), ("  most of them", max)):
+            parts.append((text, _unranked(scenario, results, _extreme(of, rates_of), names)))
+    if mixed:
+        others = _unranked(scenario, results, lambda r: carried_mbps(r, under_test=False), names)
+        parts.append(("  the others", others))
+    if tested > 1:
+        jain = metric_table(scenario, results, "jain", names).rows
+        parts.append(("  Jain's index", [_without_ranks(row) for row in jain]))
+    table = metric_table(scenario, results, HEADLINE, names)
+    rows = [
+        replace(of[i], name=text or of[i].name) for i in range(len(names)) for text, of in parts
+    ]
+    return replace(table, id="kinds", bound=[], rows=rows)
+
+
+def is_mixed(results: list[dict]) -> bool:
+    """Say whether the headline's goodput is of flows under test and of others beside them."""
+    counted = [[f for f in r["flows"] if not f.get("cross")] for r in results]
+    return any(len({bool(flow["under_test"]) for flow in flows}) > 1 for flows in counted)
+
+
+def carried_mbps(result: dict[str, Any], *, under_test: bool) -> float | None:
+    """Return the part of RESULT's goodput that is of the flows UNDER_TEST, or of those beside
+    them: over the same time, so that both make up the whole."""
+    flows = [flow for flow in result["flows"] if not flow.get("cross")]
+    of = [flow["bytes_steady"] for flow in flows if flow["under_test"] == under_test]
+    steady_s = result["params"]["duration_s"] - result["params"]["warmup_s"]
+    return sum(of) * 8e-6 / steady_s if of else None
+
+
+def _is_tested(flow: dict[str, Any]) -> bool:
+    return flow["under_test"] and not flow.get("cross")
+
+
+def _rates(flows: Iterable[dict[str, Any]]) -> list[float]:
+    return [flow["goodput_mbps"] for flow in flows if flow["goodput_mbps"] is not None]
+
+
+def _extreme(
+    of: Callable[[list[float]], float], rates_of: Callable[[dict], list[float]]
+) -> Callable[[dict], float | None]:
+    """Return what gives the least or the most of a result's rates, nothing if there are none."""
+    return lambda result: of(rates) if (rates := rates_of(result)) else None
+
+
+def _valued(results: list[dict], value: Callable[[dict], float | None]) -> list[dict]:
+    """Return RESULTS with VALUE of each as its goodput, without those that have none."""
+    found = [(result, value(result)) for result in results]
+    return [result | {HEADLINE: mbps} for result, mbps in found if mbps is not None]
+
+
+def _unranked(
+    scenario: Scenario, results: list[dict], value: Callable[[dict], float | None], names: list[str]
+) -> list[Row]:
+    """Return the rows of VALUE in Mb/s, without saying which is best: each is a part of a whole."""
+    rows = metric_table(scenario, _valued(results, value), HEADLINE, names).rows
+    return [_without_ranks(row) for row in rows]
+
+
+def _without_ranks(row: Row) -> Row:
+    return replace(row, cells=[replace(cell, rank="") for cell in row.cells])

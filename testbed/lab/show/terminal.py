@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.ask.parts import Scenario
+from lab.ask.points import rivals
 from lab.judge.claims import Verdict
 from lab.show import plots
-from lab.show.tables import HEADLINE, Cell, MetricTable, metric_table
+from lab.show.tables import HEADLINE, Cell, MetricTable, is_mixed, kinds_table, metric_table
 from lab.show.words import ENOUGH_SEEDS, SEEDS_FOR_95, claim_row
 
 COLOURS = {
@@ -27,14 +28,30 @@ def print_table(
     names = plots.algorithms_in(scenario, results)
     table = metric_table(scenario, results, HEADLINE, names)
     console.print(Text(scenario.title, style="bold"))
-    console.print(Text(f"goodput in Mb/s, {_cell_note(results, scenario)}; * best"))
-    for columns in _fitting(table, console.width):
+    of = " of all flows together" if is_mixed(results) else ""
+    console.print(Text(f"goodput{of} in Mb/s, {_cell_note(results, scenario)}; * best"))
+    _print_columns(table, console)
+    if kinds := kinds_table(scenario, results, names):
         console.print()
-        console.print(_terminal_table(table, columns))
+        console.print(Text(_kinds_note(results)))
+        _print_columns(kinds, console)
     if verdicts:
         console.print()
         console.print(_claims_table(verdicts, console))
     console.print()
+
+
+def _print_columns(table: MetricTable, console: Console) -> None:
+    for columns in _fitting(table, console.width):
+        console.print()
+        console.print(_terminal_table(table, columns))
+
+
+def _kinds_note(results: list[dict]) -> str:
+    if not is_mixed(results):
+        return "the same by flow: what those of the row's algorithm have together, and each"
+    beside = " or ".join(dict.fromkeys(f["algorithm"] for r in results for f in rivals(r["flows"])))
+    return f"of that, in Mb/s: the flows of the row's algorithm, and the others ({beside})"
 
 
 def _cell_note(results: list[dict], scenario: Scenario) -> str:

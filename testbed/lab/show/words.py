@@ -10,7 +10,7 @@ from lab.judge.claims import Verdict
 from lab.measure.stats import Estimate, estimate
 from lab.show import plots
 from lab.show.plots import Cells, Metric, Place
-from lab.show.tables import HEADLINE, as_shown
+from lab.show.tables import HEADLINE, as_shown, carried_mbps, is_mixed
 
 ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
 SEEDS_FOR_95 = 6
@@ -40,33 +40,51 @@ def headline(scenario: Scenario, results: list[dict]) -> str:
     mine, theirs = _best(ours), _best(peers)
     lead, first = (mine, ours) if mine else (theirs, peers)
     at = place_text(scenario, place)
-    sentence = f"At {at}, {lead}" if at else lead
-    sentence += f" carries {plots.text(first[lead], shown)} Mb/s"
+    mixed = is_mixed([result for result in results if plots.place(scenario, result) == place])
+    sentence = f"At {at}, " if at else ""
+    sentence += f"{'all' if at else 'All'} flows together carry" if mixed else f"{lead} carries"
+    sentence += f" {plots.text(first[lead], shown)} Mb/s"
     bound = plots.bounds(scenario, results).get(place)
     if bound:
         sentence += f" ({100 * first[lead].median / bound:.0f} % of the bound)"
+    if mixed:
+        sentence += _kinds(scenario, results, lead, place)
     if mine and theirs:
-        sentence += "; " + _against(ours[mine], theirs, peers[theirs], shown)
-    return sentence + "." + _wins(cells)
+        sentence += "; " + _against(ours[mine], theirs, peers[theirs], shown, mixed)
+    return sentence + "." + _wins(cells, is_mixed(results))
+
+
+def _kinds(scenario: Scenario, results: list[dict], name: str, place: Place) -> str:
+    """Return what those of NAME and what the others have of what all carry together."""
+    found = []
+    for under_test, whose in ((True, f"those of {name}"), (False, "the others")):
+        parts = [(r, carried_mbps(r, under_test=under_test)) for r in results]
+        valued = [r | {HEADLINE: mbps} for r, mbps in parts if mbps is not None]
+        if value := plots.estimates(scenario, valued, HEADLINE).get((name, place)):
+            found.append(f"{whose} {plots.text(value, plots.metric(HEADLINE))}")
+    return f": {', '.join(found)}" if found else ""
 
 
 def _best(values: dict[str, Estimate]) -> str:
     return max(values, key=lambda name: values[name].median) if values else ""
 
 
-def _against(mine: Estimate, name: str, other: Estimate, shown: Metric) -> str:
-    best = f"the best of the kernel's own, {name} with {plots.text(other, shown)}"
+def _against(mine: Estimate, name: str, other: Estimate, shown: Metric, mixed: bool) -> str:
+    one = "with one of" if mixed else "of"
+    best = f"the best {one} the kernel's own, {name} with {plots.text(other, shown)}"
     if mine.low <= other.high and other.low <= mine.high:
-        return f"its interval meets that of {best}"
+        return f"{'the interval of the sum' if mixed else 'its interval'} meets that of {best}"
+    this = "the sum" if mixed else "this"
     if not other.median:
-        return f"this is above {best}"
+        return f"{this} is above {best}"
     percent = 100 * (mine.median / other.median - 1)
-    return f"this is {abs(percent):.0f} % {'above' if percent > 0 else 'below'} {best}"
+    return f"{this} is {abs(percent):.0f} % {'above' if percent > 0 else 'below'} {best}"
 
 
-def _wins(cells: Cells) -> str:
-    """Return in how many places one of ours has a median above all of the kernel's own."""
-    won = both = 0
+def _wins(cells: Cells, mixed: bool) -> str:
+    """Return in how many places one of ours has a median above all of the kernel's own, and in how
+    many as high a one, which the table marks as well. MIXED: the medians are of all flows."""
+    won = level = both = 0
     for place in {at for _, at in cells}:
         medians: dict[bool, list[float]] = {True: [], False: []}
         for (name, at), value in cells.items():
@@ -76,9 +94,13 @@ def _wins(cells: Cells) -> str:
         if all(medians.values()):
             both += 1
             won += max(medians[True]) > max(medians[False])
+            level += max(medians[True]) == max(medians[False])
     if both < 2:
         return ""
-    return f" The best median is one of ours in {won or 'none'} of {both} conditions."
+    whose = "The best median of the sum is with one" if mixed else "The best median is one"
+    if not level:
+        return f" {whose} of ours in {won or 'none'} of {both} conditions."
+    return f" {whose} of ours alone in {won or 'none'} of {both} conditions, level in {level}."
 
 
 def tally(verdicts: Sequence[Verdict]) -> list[tuple[str, str]]:
