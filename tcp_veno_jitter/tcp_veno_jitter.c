@@ -206,7 +206,8 @@ enum vj_trial {
  * @sent: packets of earlier round trips, too few yet for a share (packets)
  * @sent_lost: how many of them were lost (packets)
  * @calm: round trips without a queue
- * @queued: startup: packets in a row that met one
+ * @queued: startup: packets in a row that met one; SHARED, @fooled:
+ *	round trips in which one stood
  * @quiet: packets of the loss sample that met no queue, less those that did
  * @state: enum vj_state
  * @trial: enum vj_trial
@@ -1169,6 +1170,23 @@ static void vj_hold(struct sock *sk)
 	}
 }
 
+/*
+ * A queue of three quarters of room that stands for so many round trips, more
+ * or less, does not fluctuate faster than our packets come by: it tells, though
+ * a shorter one did not.
+ */
+static void vj_note_steady(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	if (tcp_snd_cwnd(tp) < VJ_DELACK_PKTS)
+		return;
+	if (!vj_is_room(vj, 4 * vj->standing_us / 3)) {
+		vj->queued -= min(vj->queued, vj->queued / 8 + 1);
+	} else if (++vj->queued == VJ_CALM_ROUNDS) {
+		vj->queued = 0;
+		vj_see_room(vj, true);
+	}
+}
+
 /* A round trip is over. Not inline: it must not cost the other ACKs registers. */
 static noinline void vj_end_round(struct sock *sk, bool limited)
 {
@@ -1201,6 +1219,8 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 
 	if (vj->slow && (deep || (!vj->fooled && vj_is_room(vj, vj->standing_us))))
 		vj_see_room(vj, deep);
+	if (vj->state == VJ_SHARED && vj->fooled)
+		vj_note_steady(vj, tp);
 	calm = vj->struck || (vj->state == VJ_SHARED && !vj->roomy) ?
 	       vj->standing_us <= vj_quiet_us(vj) : empty;
 	if (calm && vj_is_shown(vj))

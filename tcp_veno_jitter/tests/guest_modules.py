@@ -974,6 +974,29 @@ def check_short_queue_lossy(name):
     assert sum(mbps < 5 for mbps in carried_mbps) <= 1, carried_mbps
 
 
+@claim("two on a lossy path share it, whatever one of them heard at first", "veno_jitter")
+def check_lossy_pair(name):
+    shares = []
+    with Path(20, delay_ms=15, queue_pkts=40) as path:
+        path.lose("2%")
+        for _ in range(16):
+            flows = []
+            with contextlib.ExitStack() as stack:
+                for _ in range(2):
+                    net.PORT += 1
+                    flows.append(stack.enter_context(Flow(name)))
+                time.sleep(60)
+                before = [flow.info().bytes_acked for flow in flows]
+                time.sleep(20)
+                carried = [
+                    flow.info().bytes_acked - was for flow, was in zip(flows, before, strict=True)
+                ]
+            shares.append(min(carried) / max(carried))
+    # who heard no noise at first kept a tenth for good, as the other one's queue is never gone:
+    # 3 of 10
+    assert sum(share < 0.3 for share in shares) <= 1, shares
+
+
 @claim("120 switches, also in recovery, between it and others on a lossy path")
 def check_switches(name):
     others = [other for other in (*ALL, "cubic", "bbr") if other != name]
