@@ -123,8 +123,12 @@ class Crowd:
         """Readers of /proc and inet_diag see what there is."""
         for name in ADDRESS:
             run_cmd("ip", "netns", "exec", name, "ss", "-tinH")
-            with inside(name), contextlib.suppress(FileNotFoundError):
-                Path("/proc/thread-self/net/wccp").read_bytes()
+            try:
+                with inside(name):
+                    Path("/proc/thread-self/net/wccp").read_bytes()
+            except OSError as error:  # gone, also between open and read
+                if error.errno not in (errno.ENOENT, errno.EIO):
+                    raise
 
     # --- the algorithm ---
 
