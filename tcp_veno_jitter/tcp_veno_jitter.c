@@ -385,16 +385,25 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
 	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
 }
 
-/* There is a queue that shows when the path is full; @shy counts another thing. */
-static void vj_see_room(struct veno_jitter *vj, bool deep)
+/*
+ * There is a queue that shows when the path is full; @shy counts another thing.
+ * One that is @sure, deep or steady, forgives what a short one has misled to.
+ */
+static void vj_see_room(struct veno_jitter *vj, bool sure)
 {
 	if (!vj->roomy)
 		vj->shy = 0;
-	if (!vj->roomy || deep)
+	if (!vj->roomy || sure)
 		vj->struck = 0;
-	if (deep)
+	if (sure)
 		vj->fooled = 0;
 	vj->roomy = 1;
+}
+
+/* A round trip that is otherwise takes back an eighth of those counted. */
+static u8 vj_less(u8 rounds)
+{
+	return rounds - min(rounds, rounds / 8 + 1);
 }
 
 /* Is Q none that counts? One that we have little part in, unless it is deep. */
@@ -1180,7 +1189,7 @@ static void vj_note_steady(struct veno_jitter *vj, const struct tcp_sock *tp)
 	if (tcp_snd_cwnd(tp) < VJ_DELACK_PKTS)
 		return;
 	if (!vj_is_room(vj, 4 * vj->standing_us / 3)) {
-		vj->queued -= min(vj->queued, vj->queued / 8 + 1);
+		vj->queued = vj_less(vj->queued);
 	} else if (++vj->queued == VJ_CALM_ROUNDS) {
 		vj->queued = 0;
 		vj_see_room(vj, true);
@@ -1227,7 +1236,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 		vj->calm = min(vj->calm + 1, VJ_CALM_MAX);
 	else if (vj->state == VJ_SHARED && !vj->roomy && vj_is_shown(vj))
 		/* one packet of our own is a queue where base is short */
-		vj->calm -= min(vj->calm, vj->calm / 8 + 1);
+		vj->calm = vj_less(vj->calm);
 	else
 		vj->calm = 0;
 	if (vj_try(sk, rate, excess)) {
