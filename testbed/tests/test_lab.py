@@ -73,6 +73,18 @@ def test_a_point_alone_gives_the_bytes_it_gives_in_a_batch(backend, in_one_batch
     assert raw_bytes(backend, sweep[::-1]) == reference
 
 
+def test_a_point_needs_no_network_of_its_own_size(backend, in_one_batch):
+    """Points that differ in how many pairs of hosts they need share a boot, and the bytes of one
+    are those that it has alone."""
+    sweep, reference = in_one_batch
+    many = short_points(backend, ("bbr", "jtcp"), seeds=(1,), **{"flows.0.count": "12"})
+    (batch,) = backend.batches([sweep[0], *many, sweep[5]], jobs=1)
+    assert [point.pairs for point in batch] == [12] * len(many) + [1, 1]
+    found = raw_bytes(backend, batch)
+    for point in (sweep[0], sweep[5]):
+        assert found[point.id] == reference[point.id]
+
+
 def test_three_runs_give_the_same_files_also_with_the_other_core_busy(tmp_path):
     """results.jsonl and samples/ are the same bytes; wall times are in meta.json alone."""
     wanted = [

@@ -124,6 +124,22 @@ class Scripted(Backend):
         return {}
 
 
+def test_a_boot_that_takes_long_gets_more_to_do(tmp_path):
+    """A batch is worth several times what its boot costs, which grows with the pairs of hosts; no
+    more of it than each of the jobs gets something."""
+    tree = tomllib.loads(GOOD)
+    few = points.expand(scenario.parse("test", tree), ("reno",), [*range(1, 26)], lambda *_: "")
+    tree["flows"][0]["count"] = 8
+    many = points.expand(scenario.parse("test", tree), ("reno",), [*range(1, 26)], lambda *_: "")
+    backend = Scripted(tmp_path)
+    backend.pair_cost_s = 0.25  # eight pairs: 2 s a boot, so 8 s, 80 points
+    batches = backend.batches(few + many, jobs=2)
+    assert [len(batch) for batch in batches] == [50, 50]
+    assert {point.pairs for point in batches[0]} == {8}
+    backend.pair_cost_s = 0.0
+    assert {len(batch) for batch in backend.batches(few + many, jobs=2)} == {10}
+
+
 def test_a_guest_that_does_not_come_up_costs_its_point_if_others_did(tmp_path):
     """On a machine with too much to do, say: what is left of a long run goes on. The first one of a
     run ends it, since none will come up."""

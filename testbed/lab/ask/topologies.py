@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from mininet.link import Intf
 from mininet.net import Mininet
@@ -44,14 +45,18 @@ def run(node: Node, *commands: str) -> None:
         raise RuntimeError(f"{node.name}: {'; '.join(commands)}: {said}")
 
 
+def setting(name: str, value: object) -> str:
+    """Return the shell command that gives the sysctl NAME a VALUE, without a process of its own."""
+    return f"echo '{value}' >/proc/sys/{name.replace('.', '/')}"
+
+
 class Host(Node):
     """An end host with wide socket buffers and no memory of earlier connections."""
 
     def config(self, second_route="", **params):
         """Set up the host; SECOND_ROUTE is for `ip route add` if it has a second home."""
         result = super().config(**params)
-        settings = " ".join(f"'{key}={value}'" for key, value in HOST_SYSCTLS.items())
-        run(self, f"sysctl -qw {settings}")
+        run(self, *(setting(name, value) for name, value in HOST_SYSCTLS.items()))
         if len(self.intfList()) > 1:
             run(self, f"ip route replace {second_route}")
         return result
@@ -64,7 +69,7 @@ class Router(Node):
         """Set up the node; ROUTES are arguments of `ip route add`."""
         result = super().config(**params)
         commands = [f"ip route replace {route}" for route in routes]
-        run(self, "sysctl -qw net.ipv4.ip_forward=1", *commands)
+        run(self, setting("net.ipv4.ip_forward", 1), *commands)
         return result
 
 
@@ -172,9 +177,9 @@ class Chain(Topo):
         )
 
     def _wire(self, a, b, name_a, name_b, ip_a, ip_b):
-        self.addLink(
-            a, b, intfName1=name_a, intfName2=name_b, params1={"ip": ip_a}, params2={"ip": ip_b}
-        )
+        # an address sets a device up, so Mininet need not
+        ends = [{"ip": ip, "up": None} for ip in (ip_a, ip_b)]
+        self.addLink(a, b, intfName1=name_a, intfName2=name_b, params1=ends[0], params2=ends[1])
 
     @staticmethod
     def host(end: str, pair: int) -> str:
@@ -361,22 +366,25 @@ topos = KINDS  # the name that `mn --custom` looks for
 def finish(net: Mininet, offloads: bool, ecn: bool, mtu_bytes: int = 1500) -> None:
     """Complete a started network: offloads, ECN, MTU, and every neighbour known for good.
 
-    Address resolution in mid-run would be packets that no scenario asked for, lost like any.
+    Address resolution in mid-run would be packets that no scenario asked for, lost like any. A
+    process costs the virtual lab what a thousand packets do, so a node has one for all of `ip`.
     """
-    switch = "on" if offloads else "off"
+    features = " ".join(f"{feature} {'on' if offloads else 'off'}" for feature in OFFLOADS)
     for node in net.values():
-        commands = [f"sysctl -qw net.ipv4.tcp_ecn={int(ecn)}"]
-        for intf in node.intfList():
-            if intf.link is None:
-                continue
-            features = " ".join(f"{feature} {switch}" for feature in OFFLOADS)
-            commands.append(f"ethtool -K {intf.name} {features}")
-            commands.append(f"ip link set {intf.name} mtu {mtu_bytes}")
-            commands += [
-                f"ip neigh replace {ip} lladdr {mac} dev {intf.name} nud permanent"
-                for ip, mac in _neighbours(net, intf)
-            ]
-        run(node, *commands)
+        wired = [intf for intf in node.intfList() if intf.link is not None]
+        with NamedTemporaryFile("w", prefix=f"{node.name}-") as batch:
+            for intf in wired:
+                print(f"link set {intf.name} mtu {mtu_bytes}", file=batch)
+                for ip, mac in _neighbours(net, intf):
+                    known = f"{ip} lladdr {mac} dev {intf.name} nud permanent"
+                    print(f"neigh replace {known}", file=batch)
+            batch.flush()
+            run(
+                node,
+                setting("net.ipv4.tcp_ecn", int(ecn)),
+                *(f"ethtool -K {intf.name} {features}" for intf in wired),
+                f"ip -batch {batch.name}",
+            )
 
 
 # kind -> what it puts around a packet, in bytes, its kernel module, and how `ip link` calls it

@@ -33,6 +33,7 @@ from lab.run import build as builds
 from lab.run.cpus import claimed
 
 BATCH_MAX_POINTS = 100
+BOOTS_WORTH = 4  # so many times what a boot costs, a batch should
 PAIR_LIMIT_S = 5.0  # a boot may take so much longer for each pair of hosts
 USER_FOLDER = "user"  # in a guest's folder: the modules that a user brought
 SAFE_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -91,6 +92,8 @@ class Backend(ABC):
     clock: str  # "jumps": waiting costs nothing; "real": it costs what it takes
     boot_limit_s: ClassVar[float]  # wall time until a guest that is not up counts as hung
     batch_wall_s: ClassVar[float]  # aim: so long that it hides the boot and still shows progress
+    boot_cost_s: ClassVar[float] = 0.0  # what a guest takes to be up, and for each pair of hosts
+    pair_cost_s: ClassVar[float] = 0.0
     guest_modules: ClassVar[tuple[str, ...]] = ()  # what the network needs besides algorithms
     side_by_side: ClassVar[bool] = True  # several guests at once do not disturb each other
     modprobe_options: ClassVar[tuple[str, ...]] = ("-d", "/run/lab/modules")
@@ -116,10 +119,10 @@ class Backend(ABC):
         return 60.0 + 30 * self.cost_s(point)
 
     def batches(self, points: list[Point], jobs: int) -> list[list[Point]]:
-        """Cut POINTS into batches that share a topology and take about batch_wall_s each. What a
-        user's module does to a kernel, no point without it shares."""
+        """Cut POINTS into batches that share a topology and take about batch_wall_s each, or
+        BOOTS_WORTH times what their boot takes. The first of a batch has the most pairs of hosts.
+        What a user's module does to a kernel, no point without it shares."""
         total_s = sum(map(self.cost_s, points))
-        aim_s = min(self.batch_wall_s, total_s / jobs)
         by_topology: dict[tuple, list[Point]] = {}
         for point in points:
             key = (point.topology_key, *self.user_modules([point]))
@@ -127,7 +130,10 @@ class Backend(ABC):
         batches = []
         for group in by_topology.values():
             batch, batch_s = [], 0.0
-            for point in group:
+            for point in sorted(group, key=lambda point: -point.pairs):
+                if not batch:
+                    boot_s = self.boot_cost_s + self.pair_cost_s * point.pairs
+                    aim_s = min(max(self.batch_wall_s, BOOTS_WORTH * boot_s), total_s / jobs)
                 full = batch_s + self.cost_s(point) / 2 > aim_s or len(batch) == BATCH_MAX_POINTS
                 if batch and full:
                     batches.append(batch)
@@ -169,8 +175,7 @@ class Backend(ABC):
             _write_schedules(points, out)
             (out / "batch.json").write_text(json.dumps(batch))
             done = 0
-            pairs = len(points[0].spec["topology"]["spans"])
-            boot_limit_s = self.boot_limit_s + PAIR_LIMIT_S * pairs
+            boot_limit_s = self.boot_limit_s + PAIR_LIMIT_S * points[0].pairs
             with self._guest(guest, cpu) as kernel:
                 up = False
                 progress_s = time.monotonic()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The `virtual` backend: points inside User Mode Linux whose clock jumps from timer to timer.
 
-Needs no root and no KVM. A boot and Mininet's start cost about two seconds, a point of 200
-virtual seconds at 2 Mb/s a tenth of one, so points that share a topology share a boot.
+Needs no root and no KVM. A boot and Mininet's start cost two seconds, and half a one for each pair
+of hosts, a point of 200 virtual seconds at 2 Mb/s a tenth of one, so points that share a topology
+share a boot.
 """
 
 import subprocess
@@ -32,6 +33,8 @@ class VirtualBackend(Backend):
     clock = "jumps"
     boot_limit_s = 90.0
     batch_wall_s = 15.0
+    boot_cost_s = 2.5
+    pair_cost_s = 0.5
 
     def __init__(self, build: builds.Build | None = None, kernel: str = "lab"):
         """KERNEL: lab, or debug, which checks itself and is slower."""

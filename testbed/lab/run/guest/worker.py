@@ -12,12 +12,15 @@ generator in a state given by its seed, no sockets and no routes' metrics left.
 import ctypes
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -156,6 +159,19 @@ class AgentSampler(threading.Thread):
                         out.write(f"{time_s:.3f},{name},{','.join(row.split())}\n")
 
 
+@contextmanager
+def few_files(nodes: int) -> Iterator[None]:
+    """Meanwhile no process may open more files than a network of so many NODES asks for: mnexec
+    closes each that might be open, and Mininet allows 16384, a second's work for every node."""
+    Mininet.init()
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, 128 + 8 * nodes), most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+
+
 class Lab:
     """One Mininet network that is up, and the points that run over it."""
 
@@ -173,7 +189,8 @@ class Lab:
             self.devices = topologies.devices(topology["hops"], topology["homes"])
             shape = {key: topology[key] for key in ("hops", "spans", "homes")}
         self.topo = kind(**shape)
-        self.net = Mininet(topo=self.topo, controller=None)
+        with few_files(len(self.topo.nodes())):
+            self.net = Mininet(topo=self.topo, controller=None)
         self.medium = self.net["medium"] if self.wireless else None
         self.net.start()
         topologies.finish(self.net, topology["offloads"], topology["ecn"], topology["mtu_bytes"])
