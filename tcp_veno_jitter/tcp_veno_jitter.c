@@ -48,8 +48,8 @@
  *            of a few packets: a loss is congestion, unless noise alone takes a
  *            packet of every second window.
  *
- * Noise is what is lost while less is sent than was delivered and most packets
- * meet no queue: that of others would drop just as well. Whatever is said of a
+ * Noise is what is lost while less is sent than was delivered and three of four
+ * packets meet no queue: that of others would drop just as well. Whatever is said of a
  * single loss, up to 512 packets of which more are lost than that noise and its
  * scatter explain are congestion. Where that comes twice, in SHARED once,
  * although a queue seems to tell, the queue is too short for it: only a deep one
@@ -167,6 +167,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_HEARD_PKTS		512	/* that tell it for sure */
 #define VJ_SCATTER		18	/* (3 sigma)^2, of the sample and of what was heard */
 #define VJ_SHARE_SHIFT		16	/* of @noise */
+#define VJ_QUIET_PKTS		3	/* that met no queue, for one that did */
 
 enum vj_state {
 	VJ_STARTUP,	/* the window doubles */
@@ -208,7 +209,8 @@ enum vj_trial {
  * @calm: round trips without a queue
  * @queued: startup: packets in a row that met one; SHARED, @fooled:
  *	round trips in which one stood
- * @quiet: packets of the loss sample that met no queue, less those that did
+ * @quiet: packets of the loss sample that met no queue, less VJ_QUIET_PKTS for
+ *	each that did
  * @state: enum vj_state
  * @trial: enum vj_trial
  * @slow: N >= beta in the last round trip
@@ -335,7 +337,8 @@ static void vj_init(struct sock *sk)
 
 	memset(vj, 0, sizeof(*vj));
 	vj->trusts = !!tcp_param_get(&vj_peer_clock);
-	vj->base_us = tcp_min_rtt(tp);
+	/* a SYN is shorter than what follows, and so is its round trip */
+	vj->base_us = tp->data_segs_out ? tcp_min_rtt(tp) : ~0U;
 	vj->recent_us = vj->base_us;
 	vj->base_stamp = vj_stamp();
 	vj->round_queue_us = VJ_NO_QUEUE_US;
@@ -466,6 +469,21 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 	vj->base_stamp = vj_stamp();
 }
 
+/*
+ * The first round trip after a silence. What was sent before it may have been
+ * requests, which are shorter, and so is their round trip: where the path holds
+ * less than 64 packets each full one would seem to meet a queue from then on.
+ */
+static void vj_note_full_packets(struct veno_jitter *vj,
+				 const struct tcp_sock *tp)
+{
+	u32 least_us = tcp_min_rtt(tp);
+
+	vj->base_us = max(vj->base_us,
+			  min(vj->round_rtt_us,
+			      least_us + (least_us >> VJ_ROOM_SHIFT)));
+}
+
 /* A queue that is none (us), where losses tell what noise is. */
 static u32 vj_quiet_us(const struct veno_jitter *vj)
 {
@@ -502,10 +520,11 @@ static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 	vj->round_rtt_us = min(vj->round_rtt_us, rtt_us);
 	vj->round_queue_us = min(vj->round_queue_us, queue_us);
 	quiet_us = vj_quiet_us(vj);
-	if (queue_us <= quiet_us)
+	/* a coarse clock tells of many packets, not of each */
+	if ((vj->clock.tick_us > quiet_us ? above_us : queue_us) <= quiet_us)
 		vj->quiet += vj->quiet < S16_MAX;
 	else
-		vj->quiet -= vj->quiet > S16_MIN;
+		vj->quiet = max(vj->quiet - VJ_QUIET_PKTS, S16_MIN);
 	return queue_us;
 }
 
@@ -1218,6 +1237,8 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 		vj_note_standing(vj, tp);
 	/* the core forgets after sysctl_tcp_min_rtt_wlen */
 	vj->base_us = max(vj->base_us, tcp_min_rtt(tp));
+	if (measured && !vj->bandwidth.started)
+		vj_note_full_packets(vj, tp);
 	deep = vj_is_deep(vj, vj->standing_us);
 	empty = measured && vj_is_empty(vj, deep);
 	rate = vj_update_bandwidth(vj, tp, limited || dips, empty);
@@ -1563,10 +1584,13 @@ static size_t vj_get_info(struct sock *sk, u32 ext, int *attr,
 			  union tcp_cc_info *info)
 {
 	const struct veno_jitter *vj = inet_csk_ca(sk);
+	/* of the SYN, as long as there is nothing else */
+	u32 base_us = max(tcp_min_rtt(tcp_sk(sk)),
+			  vj->base_us == ~0U ? 0 : vj->base_us);
 	const struct tcp_info_state state = {
 		.bw_bytes_per_s = vj->bandwidth.bw_bytes_per_s,
-		.base_rtt_us = vj->base_us,
-		.jitter_ratio = vj_jitter_ratio(vj, vj->base_us),
+		.base_rtt_us = base_us,
+		.jitter_ratio = vj_jitter_ratio(vj, base_us),
 		.backlog = vj_backlog(tcp_sk(sk), vj),
 		.law = vj->state + 1,
 	};

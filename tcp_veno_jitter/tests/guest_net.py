@@ -162,10 +162,12 @@ def algorithm_of(sock: socket.socket) -> str:
 
 
 class Flow:
-    """A connection from a to b, or back. It sends all it can, unless BULK is false. MAPPED: the
-    sender's socket is one of IPv6, with b's address as IPv6 has it."""
+    """A connection from a to b, or back. It sends all it can, unless BULK is false, from a second
+    after a request of REQUEST_BYTES, if any. MAPPED: the sender's socket is one of IPv6, with b's
+    address as IPv6 has it."""
 
-    def __init__(self, algorithm="", bulk=True, back=False, mapped=False):
+    def __init__(self, algorithm="", bulk=True, back=False, mapped=False, request_bytes=0):
+        self.request_bytes = request_bytes
         sender, receiver = "ba" if back else "ab"
         address = (ADDRESSES[receiver], PORT)
         with inside(receiver), socket.create_server(address) as listener:
@@ -198,6 +200,9 @@ class Flow:
 
     def _source(self) -> None:
         with contextlib.suppress(OSError):
+            if self.request_bytes:
+                self.sock.sendall(bytes(self.request_bytes))
+                time.sleep(1.0)
             while self.sending.wait():
                 self.sock.sendall(bytes(1 << 16))
 
