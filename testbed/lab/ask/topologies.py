@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from shlex import quote
 from tempfile import NamedTemporaryFile
 
 from mininet.link import Intf
@@ -383,7 +384,7 @@ def finish(net: Mininet, offloads: bool, ecn: bool, mtu_bytes: int = 1500) -> No
                 node,
                 setting("net.ipv4.tcp_ecn", int(ecn)),
                 *(f"ethtool -K {intf.name} {features}" for intf in wired),
-                f"ip -batch {batch.name}",
+                f"ip -batch {quote(batch.name)}",
             )
 
 

@@ -633,7 +633,8 @@ def run_batch(points: list[dict], clock: str) -> None:
     started_s = time.clock_gettime(time.CLOCK_MONOTONIC)
     log = KernelLog()
     log.new_lines()  # a distribution's kernel has its opinion of the processor
-    lab = Lab(points[0]["topology"], points[0]["sctp"], clock)
+    largest = max(points, key=lambda point: len(point["topology"]["spans"]))
+    lab = Lab(largest["topology"], largest["sctp"], clock)
     print(f"lab: network up at {time.clock_gettime(time.CLOCK_MONOTONIC) - started_s:.3f} s",
           flush=True)  # fmt: skip
     (OUT / "up").touch()
