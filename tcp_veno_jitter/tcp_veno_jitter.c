@@ -45,10 +45,8 @@
  *            the top of what Q has been, and that is deep (half of base) or the
  *            last losses were at the top as well. Otherwise it is noise.
  *   no room  Nothing shows how full the path is, as with a policer or a queue
- *            of a few packets. ALONE: a loss is congestion, unless noise alone
- *            takes a packet of every second window. SHARED: what noise explains
- *            is credited, and half as much again; a loss that is beyond what has
- *            been saved of it is congestion, however large the window.
+ *            of a few packets: a loss is congestion, unless noise alone takes a
+ *            packet of every second window.
  *
  * Noise is what is lost while less is sent than was delivered and three of four
  * packets meet no queue: that of others would drop just as well. Whatever is said of a
@@ -67,8 +65,8 @@
  *           RTT, so they soon dip together; then the queue is empty, and base
  *           is what it is. A loss in a dip is of the window before.
  *   probe   SHARED, no room and no queue for 16 round trips, then 32 and so on:
- *           a quarter more than the most it ever had. If that is delivered, a
- *           quarter more again; STARTUP if a queue was seen there before.
+ *           a quarter more than the most it ever had. If that is delivered,
+ *           STARTUP.
  *
  *   symbol  field                    unit
  *   Q       standing_us              us
@@ -146,7 +144,6 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_FILLS_MAX		15	/* with dips in vain: others fill it */
 #define VJ_LOSS_PKTS		32	/* a share of losses is one of so many */
 #define VJ_MARGIN_SHIFT		6	/* 1/64: losses allowed beyond the noise */
-#define VJ_CREDIT_PKTS		32	/* that noise may save where only losses tell */
 
 /* What follows from the medium, the core or an RFC. */
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
@@ -170,9 +167,6 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_HEARD_PKTS		512	/* that tell it for sure */
 #define VJ_SCATTER		18	/* (3 sigma)^2, of the sample and of what was heard */
 #define VJ_SHARE_SHIFT		16	/* of @noise */
-#define VJ_CREDIT_SHIFT		8	/* of @credit */
-#define VJ_QUIET_US		100	/* what a host's own timing adds */
-#define VJ_QUIET_MAX		128	/* packets that are remembered, at most */
 #define VJ_QUIET_PKTS		3	/* that met no queue, for one that did */
 
 enum vj_state {
@@ -212,8 +206,6 @@ enum vj_trial {
  * @epoch: when CUBIC's window was reduced (VJ_STAMP_MS)
  * @sent: packets of earlier round trips, too few yet for a share (packets)
  * @sent_lost: how many of them were lost (packets)
- * @credit: vj_is_blind(): losses that noise explains and that have not happened
- *	yet (1 / 2^VJ_CREDIT_SHIFT packet)
  * @calm: round trips without a queue
  * @queued: startup: packets in a row that met one; SHARED, @fooled:
  *	round trips in which one stood
@@ -266,10 +258,7 @@ struct veno_jitter {
 	u32 w_max;
 	u16 lost;
 	u16 sent;
-	union {
-		u16 sent_lost;
-		u16 credit;
-	};
+	u16 sent_lost;
 	u16 credit_pkts;
 	u16 noise;
 	u16 base_stamp;
@@ -399,23 +388,14 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
 	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
 }
 
-/* A new sample of losses, or no credit. */
-static void vj_forget_sample(struct veno_jitter *vj)
-{
-	vj->sent = 0;
-	vj->sent_lost = 0;
-}
-
 /*
- * There is a queue that shows when the path is full; @shy and the sample are of
- * something else then. One that is @sure, deep or steady, forgives what a short one has misled to.
+ * There is a queue that shows when the path is full; @shy counts another thing.
+ * One that is @sure, deep or steady, forgives what a short one has misled to.
  */
 static void vj_see_room(struct veno_jitter *vj, bool sure)
 {
-	if (!vj->roomy) {
+	if (!vj->roomy)
 		vj->shy = 0;
-		vj_forget_sample(vj);
-	}
 	if (!vj->roomy || sure)
 		vj->struck = 0;
 	if (sure)
@@ -520,9 +500,7 @@ static void vj_check_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 /* A queue that is none (us), where losses tell what noise is. */
 static u32 vj_quiet_us(const struct veno_jitter *vj)
 {
-	u32 quiet_us = clamp(vj->base_us >> VJ_ROOM_SHIFT,
-			     vj->base_us >> VJ_QUIET_SHIFT,
-			     max(vj->base_us >> VJ_QUIET_SHIFT, VJ_QUIET_US + 0U));
+	u32 quiet_us = vj->base_us >> VJ_QUIET_SHIFT;
 
 	if (vj->roomy)
 		quiet_us = clamp(vj->standing_max_us / 2, quiet_us,
@@ -637,7 +615,6 @@ static u32 vj_drained_pkts(const struct tcp_sock *tp,
 static void vj_enter(struct veno_jitter *vj, enum vj_state state)
 {
 	vj->state = state;
-	vj_forget_sample(vj);
 	vj->lossy = 0;
 	vj->doubted = 0;
 	vj->resisted = 0;
@@ -888,30 +865,6 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 	}
 }
 
-/* What is delivered in a round trip with the queue, which may be others'. */
-static u32 vj_delivered_pkts(const struct veno_jitter *vj,
-			     const struct tcp_sock *tp)
-{
-	return tabe_window_pkts(&vj->bandwidth, vj_standing_rtt_us(vj),
-				tp->mss_cache);
-}
-
-/*
- * Without room: less than what was delivered, and no more than that is asked
- * for again soon: what is lost above is no noise. Windows of a few packets are
- * measured too coarsely for that.
- *
- * Return: where the window sinks to (packets).
- */
-static u32 vj_reduce_blindly(struct veno_jitter *vj, const struct tcp_sock *tp)
-{
-	u32 delivered_pkts = vj_delivered_pkts(vj, tp);
-	u32 keep_pkts = vj_cubic_reduce(vj, tp);
-
-	vj->w_max = min(vj->w_max, max(delivered_pkts, VJ_STARTUP_PKTS + 0U));
-	return min(7 * delivered_pkts / 8, keep_pkts);
-}
-
 /*
  * More is lost than noise explains. Less than what was delivered is sent for a
  * while, which shows what noise there is; if that was not it, the path has no
@@ -921,9 +874,12 @@ static void vj_answer_excess(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
+	/* with the queue: it may be others' */
+	u32 keep_pkts = tabe_window_pkts(&vj->bandwidth, vj_standing_rtt_us(vj),
+					 tp->mss_cache);
 
 	if (vj->state == VJ_ALONE && !vj->struck) {
-		vj_listen(sk, vj_delivered_pkts(vj, tp));
+		vj_listen(sk, keep_pkts);
 		return;
 	}
 	vj_share(vj, tp);
@@ -931,8 +887,9 @@ static void vj_answer_excess(struct sock *sk)
 		vj->shy = 0;
 	vj->fooled |= vj->roomy;
 	vj->roomy = 0;
-	vj_forget_sample(vj);
-	vj_sink(sk, vj_reduce_blindly(vj, tp));
+	vj_sink(sk, min(7 * keep_pkts / 8, vj_cubic_reduce(vj, tp)));
+	/* not more than was delivered: what is lost above is no noise */
+	vj->w_max = min(vj->w_max, keep_pkts);
 }
 
 /*
@@ -1017,16 +974,12 @@ static void vj_end_dip(struct sock *sk)
 	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 }
 
-/*
- * Was an eighth more delivered than ever, and no more lost? Then the next step,
- * rather than a startup, whose losses others would take for noise.
- */
+/* Was an eighth more delivered than ever, and no more lost? */
 static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u64 most = (u64)tp->snd_ssthresh * tp->mss_cache * USEC_PER_SEC;
-	u32 w = tcp_snd_cwnd(tp);
 
 	vj->trial = VJ_NO_TRIAL;
 	most -= most * vj->noise >> VJ_SHARE_SHIFT;
@@ -1034,16 +987,11 @@ static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 		vj_sink(sk, min(tp->snd_ssthresh, vj_ocwnd_pkts(tp, vj)));
 		return;
 	}
-	if (!vj->fooled) {
-		vj->w_max = w;
-		vj_begin_trial(sk, VJ_PROBE, w + DIV_ROUND_UP(w, 4), w);
-		return;
-	}
-	/* there is a queue, which misled: that is forgotten */
 	vj_enter(vj, VJ_STARTUP);
-	vj->struck = 0;
+	/* what misled is forgotten; a path that never had room is the same */
+	vj->struck &= !vj->fooled;
 	vj->fooled = 0;
-	tp->snd_ssthresh = w;
+	tp->snd_ssthresh = tcp_snd_cwnd(tp);
 }
 
 /* Is it time for a trial? */
@@ -1154,32 +1102,6 @@ static void vj_hear_round(struct veno_jitter *vj, const struct tcp_sock *tp,
 			min(sent_pkts, 2 * VJ_LOSS_PKTS + 0U));
 }
 
-/* Does nothing but losses tell how full the path is? */
-static bool vj_is_blind(const struct veno_jitter *vj)
-{
-	return vj->state == VJ_SHARED && !vj->roomy;
-}
-
-/*
- * What is left of the credit after so much was lost of so much; below zero more
- * was lost than noise explains. It is charged for each packet alike, so that
- * large windows answer to the losses beyond noise as small ones do. Half as much
- * as was heard is allowed beyond it, and two fifths at most.
- */
-static s32 vj_credit(const struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts)
-{
-	u32 share = min(3 * vj->noise / 2, 2 * (1 << VJ_SHARE_SHIFT) / 5);
-	u64 heard = (u64)sent_pkts * share >> (VJ_SHARE_SHIFT - VJ_CREDIT_SHIFT);
-
-	return vj->credit + (s32)min_t(u64, heard, U16_MAX) -
-	       (s32)(min(lost_pkts, U16_MAX + 0U) << VJ_CREDIT_SHIFT);
-}
-
-static void vj_save_credit(struct veno_jitter *vj, s32 credit)
-{
-	vj->credit = clamp(credit, 0, VJ_CREDIT_PKTS << VJ_CREDIT_SHIFT);
-}
-
 /*
  * The share that was lost, of so many packets as it takes to tell: what shows in
  * VJ_LOSS_PKTS is answered at once, what is less after VJ_HEARD_PKTS at most.
@@ -1198,15 +1120,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 
 	if (!vj->listens) {
 		vj_hear_round(vj, tp, sent_pkts, lost_pkts);
-		/* packets that repair a loss come in bursts: a longer look */
-		vj->quiet = vj_is_blind(vj) ?
-			    clamp(vj->quiet, -VJ_QUIET_MAX, VJ_QUIET_MAX) : 0;
-	}
-	if (vj_is_blind(vj)) {
-		s32 credit = vj_credit(vj, sent_pkts, lost_pkts);
-
-		vj_save_credit(vj, credit);
-		return credit < 0;
+		vj->quiet = 0;
 	}
 	sent_pkts += vj->sent;
 	lost_pkts = min(lost_pkts + vj->sent_lost, sent_pkts);
@@ -1237,9 +1151,10 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	if (vj->listens && vj_is_settled(vj, tp) &&
 	    5 * (u64)lost_pkts <= 2 * (u64)sent_pkts)
 		vj_hear(vj, sent_pkts, lost_pkts,
-			vj->noise >> (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT) ?
-			min(sent_pkts, VJ_HEARD_PKTS / 4 + 0U) : VJ_HEARD_PKTS);
-	vj_forget_sample(vj);
+			vj->noise ? min(sent_pkts, VJ_HEARD_PKTS / 4 + 0U) :
+				    VJ_HEARD_PKTS);
+	vj->sent = 0;
+	vj->sent_lost = 0;
 	vj->quiet = 0;
 	return too_much;
 }
@@ -1274,17 +1189,16 @@ static void vj_hold(struct sock *sk)
 	if (vj->hold > 2 || !vj->listens) {
 		/* what is answered is no part of what is too much */
 		if (vj->hold && vj->answered) {
-			vj_forget_sample(vj);
-			if (vj_is_blind(vj))
-				vj_save_credit(vj, vj_credit(vj, VJ_HOLD_ROUNDS *
-							     tcp_snd_cwnd(tp), 0));
+			vj->sent = 0;
+			vj->sent_lost = 0;
 		}
 		vj->hold -= !!vj->hold;
 	} else if (vj->hold == 2) {
 		if (vj->draining)
 			return;
 		vj->hold = 1;
-		vj_forget_sample(vj);
+		vj->sent = 0;
+		vj->sent_lost = 0;
 		vj->quiet = 0;
 	} else if (!vj->sent) {
 		vj->hold = 0;
@@ -1434,9 +1348,6 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 
 	if (vj->state == VJ_STARTUP)
 		return false;
-	if (vj_is_blind(vj))
-		return vj_credit(vj, tp->delivered - vj->round_end,
-				 vj_lost_pkts(vj, tp)) < 0;
 	if (!vj->roomy || !vj_is_shown(vj))
 		return 2 * (u64)vj_window_pkts(tp, vj) * vj->noise <
 		       1 << VJ_SHARE_SHIFT;
@@ -1495,13 +1406,13 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 			return;
 		}
 	}
-	if (vj_is_blind(vj)) {
-		keep_pkts = vj_reduce_blindly(vj, tp);
-	} else if (vj->state == VJ_SHARED) {
+	if (vj->state == VJ_SHARED) {
 		keep_pkts = vj_cubic_reduce(vj, tp);
-		vj->doubted |= !vj->lossy;
-		vj->lossy = 1;
-		vj->shy = 0;
+		if (vj->roomy) {
+			vj->doubted |= !vj->lossy;
+			vj->lossy = 1;
+			vj->shy = 0;
+		}
 	}
 	if (signalled || vj->state == VJ_ALONE)
 		keep_pkts = div_u64((u64)vj_window_pkts(tp, vj) *
@@ -1584,7 +1495,8 @@ static u32 vj_ssthresh(struct sock *sk)
 static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	vj->lost = tp->lost;
-	vj_forget_sample(vj);
+	vj->sent = 0;
+	vj->sent_lost = 0;
 	vj->draining = 0;
 	vj->hold = 0;
 	vj->listens = 0;
