@@ -470,31 +470,18 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 }
 
 /*
- * Base is what the core has seen, the SYN included, and at most half as much
- * again and the time of a packet: a queue that stands when the first data comes
- * is no part of it. After a silence (@resumed) it is what the first round trip
- * shows: what was sent before may have been requests, which are shorter, and so
- * is their round trip. Where the path holds less than 64 packets each full one
- * would seem to meet a queue from then on. An eighth more at most: others may
- * have come in the meantime.
+ * The first round trip after a silence. What was sent before it may have been
+ * requests, which are shorter, and so is their round trip: where the path holds
+ * less than 64 packets each full one would seem to meet a queue from then on.
  */
-static void vj_check_base(struct veno_jitter *vj, const struct tcp_sock *tp,
-			  bool resumed)
+static void vj_note_full_packets(struct veno_jitter *vj,
+				 const struct tcp_sock *tp)
 {
-	u64 bandwidth = vj->bandwidth.bw_bytes_per_s;
 	u32 least_us = tcp_min_rtt(tp);
-	u64 most_us = U32_MAX;
 
-	if (resumed)
-		vj->base_us = max(vj->base_us,
-				  min(vj->round_rtt_us,
-				      least_us + (least_us >> VJ_ROOM_SHIFT)));
-	if (bandwidth)
-		most_us = least_us + least_us / 2 +
-			  div64_u64((u64)tp->mss_cache * USEC_PER_SEC, bandwidth);
-	/* the core forgets after sysctl_tcp_min_rtt_wlen */
-	vj->base_us = clamp_t(u64, vj->base_us, least_us,
-			      max_t(u64, least_us, most_us));
+	vj->base_us = max(vj->base_us,
+			  min(vj->round_rtt_us,
+			      least_us + (least_us >> VJ_ROOM_SHIFT)));
 }
 
 /* A queue that is none (us), where losses tell what noise is. */
@@ -1248,7 +1235,10 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	vj_check_clock(vj, tp);
 	if (measured)
 		vj_note_standing(vj, tp);
-	vj_check_base(vj, tp, measured && !vj->bandwidth.started);
+	/* the core forgets after sysctl_tcp_min_rtt_wlen */
+	vj->base_us = max(vj->base_us, tcp_min_rtt(tp));
+	if (measured && !vj->bandwidth.started)
+		vj_note_full_packets(vj, tp);
 	deep = vj_is_deep(vj, vj->standing_us);
 	empty = measured && vj_is_empty(vj, deep);
 	rate = vj_update_bandwidth(vj, tp, limited || dips, empty);
@@ -1557,7 +1547,6 @@ static void vj_resume(struct sock *sk)
 	u32 w = tcp_snd_cwnd(tp);
 
 	tabe_restart(&vj->bandwidth);
-	vj->round_queue_us = VJ_NO_QUEUE_US;
 	/* after a timeout nothing is in flight, either */
 	if (tp->packets_out || idle <= (s32)rto ||
 	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
