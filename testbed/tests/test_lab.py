@@ -18,6 +18,7 @@ from conftest import RUN, run_command
 
 from lab.ask import points, scenario
 from lab.measure.metrics import summarize
+from lab.run import build as builds
 from lab.run.backends import virtual
 
 PATH = "jsctp-primary"  # one path, loss as its axis
@@ -57,6 +58,19 @@ def _without_clock(path: Path) -> bytes:
         if flow[key] is not None:
             flow[key] = round(flow[key] - start_s, 9)
     return json.dumps(flow).encode()
+
+
+def test_only_a_wireless_point_asks_for_the_medium(backend, monkeypatch):
+    """ns-3 is a large package that most scenarios do without."""
+
+    def refuse(*step, **_):
+        raise builds.LabError(f"testbed/setup {step[0]}")
+
+    monkeypatch.setattr(builds, "setup", refuse)
+    build = dataclasses.replace(backend.build)  # without what the other has built already
+    assert build.key({"reno"})
+    with pytest.raises(builds.LabError, match="testbed/setup medium"):
+        build.key({"reno"}, wireless=True)
 
 
 @pytest.fixture(scope="module")

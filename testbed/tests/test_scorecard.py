@@ -114,12 +114,12 @@ def test_a_verdict_follows_from_bound_and_references(figure, value, others, verd
     assert judge.compare(figure, value, others, others) == verdict
 
 
-def card(tmp_path, values: dict[str, list[float]], failed: str = ""):
+def card(tmp_path, values: dict[str, list[float]], failed: str = "", section: str = SECTION):
     """Judge SECTION. VALUES: algorithm -> dropped_pct at its places; FAILED: who has no result at
     the last place, and why."""
     for name in (rows.BASE, rows.KNOWN):
         (tmp_path / name).write_text((rows.FOLDER / name).read_text())
-    (tmp_path / "5.9.toml").write_text(SECTION)
+    (tmp_path / "5.9.toml").write_text(section)
     sections = rows.load(Choice(), tmp_path)
     results = [
         {
@@ -150,6 +150,13 @@ def test_a_row_fails_where_one_place_does_and_says_where(tmp_path):
     assert again == (
         "testbed/run scorecard --algorithms mine --rows r --module ./my_cc.c --quick --set loss=1"
     )
+
+
+def test_a_bound_that_is_the_standards_own_is_none_for_them(tmp_path):
+    times = SECTION.replace("fails_above = 5", "fails_above = 5\nfails_times = 3")
+    values = {"mine": [1.0, 31.0], "reno": [1.0, 10.0], "cubic": [1.0, 1.0], "bbr": [1.0, 1.0]}
+    judged = card(tmp_path, values, section=times)
+    assert [judged.totals["5.9", name] for name in values] == [FAILS, WORSE, WITHIN, WITHIN]
 
 
 def test_what_has_no_result_is_never_counted_as_passed(tmp_path):

@@ -185,7 +185,8 @@ class Build:
         ours = {ALGORITHMS[name].transport for name in algorithms if ALGORITHMS[name].ours}
         keys = [self._modules_key] * ("tcp" in ours) + [self._sctp_key] * ("sctp" in ours)
         keys += [self._tfrc_key] * ("tfrc" in ours)
-        keys += [self._medium_key] * wireless
+        if wireless:  # not before: it is installed and built when it is first asked for
+            keys.append(self._medium_key)
         keys += [self._lablink_key] * lablinks
         keys += [module.key for module in self.user_modules(algorithms)]
         machine = [self.machine] * bool(self.machine)
@@ -324,8 +325,9 @@ class Build:
 def setup(*step: str, **environment: str) -> None:
     """Run a step of testbed/setup, which shows its progress on this terminal."""
     done = subprocess.run([TESTBED / "setup", *step], env=os.environ | environment)
-    if done.returncode:  # it has said why
-        raise BadInput("") if done.returncode == 2 else LabError("")
+    if done.returncode:
+        why = f"testbed/setup {' '.join(step)} failed, and has said why"
+        raise BadInput(why) if done.returncode == 2 else LabError(why)
 
 
 def setup_paths(*of: str, **environment: str) -> dict[str, str]:

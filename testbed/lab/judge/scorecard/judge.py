@@ -240,14 +240,13 @@ def _cell(figure: Figure, place: Place, algorithm: str, values: Values) -> Cell:
     value = values.get((figure, place, algorithm))
     if value is None:
         return Cell(figure, place, WITHIN)
-    others, standards = (
-        [
-            values[figure, place, name].median
-            for name in names
-            if name != algorithm and (figure, place, name) in values
-        ]
-        for names in (REFERENCES, STANDARDS)
-    )
+    there = {
+        name: values[figure, place, name].median
+        for name in REFERENCES
+        if (figure, place, name) in values
+    }
+    standards = [median for name, median in there.items() if name in STANDARDS]
+    others = [median for name, median in there.items() if name != algorithm]
     verdict = compare(figure, value.median, others, standards)
     return Cell(figure, place, verdict, value, _regret(figure, value.median, others, verdict))
 

@@ -30,8 +30,9 @@ STANDARDS = ("reno", "cubic")
 class Figure:
     """METRIC of a point, of which LESS or MORE is better. It fails outside FAILS_BELOW to
     FAILS_ABOVE, which is then said in the words BREAKS; with FAILS_TIMES only where it is also
-    more than so many times what each standard has at that place. Compared with the references,
-    what is within MARGIN (a share) or FLOOR (absolute) of them is no difference."""
+    more than so many times what each standard has at that place, which so no standard can break
+    itself. Compared with the references, what is within MARGIN (a share) or FLOOR (absolute) of
+    them is no difference."""
 
     metric: str
     better: str = "less"
