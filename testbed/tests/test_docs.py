@@ -26,6 +26,21 @@ FIRST = ("README.md", *(f"docs/{name}.md" for name in NAMES))
 LINE_MAX = 120
 
 
+PROSE = ("CHANGELOG.md", *(f"docs/{path.name}" for path in (PROJECT / "docs").glob("*.md")))
+
+
+def is_prose(line: str) -> bool:
+    """Say whether LINE can be broken: no row of a table, no code, no span that is a command."""
+    span = re.search(r"`([^`]{60,})`", line)
+    return len(line) > LINE_MAX and not line.startswith(("|", "    ")) and not span
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_sentences_are_read_without_scrolling(name):
+    prose = re.sub(r"^```.*?^```", "", (PROJECT / name).read_text(), flags=re.M | re.S)
+    assert [line for line in prose.splitlines() if is_prose(line)] == []
+
+
 @pytest.mark.parametrize("name", FIRST)
 def test_the_first_pages_have_short_lines_and_commands_that_there_are(name):
     text = (PROJECT / name).read_text()
