@@ -559,7 +559,7 @@ static void wccp_init(struct sock *sk)
 }
 
 /* Two segments at once are a burst where each silences four hops. */
-static u32 wccp_min_tso_segs(struct sock *sk)
+static u32 __maybe_unused wccp_min_tso_segs(struct sock *sk)
 {
 	const struct tcp_wccp *ca = inet_csk_ca(sk);
 
@@ -589,7 +589,7 @@ static size_t wccp_get_info(struct sock *sk, u32 ext, int *attr,
 	.set_state	= wccp_set_state,				\
 	.cwnd_event	= wccp_event,					\
 	.pkts_acked	= wccp_pkts_acked,				\
-	.min_tso_segs	= wccp_min_tso_segs,				\
+	TCP_CONG_MIN_TSO_SEGS(wccp_min_tso_segs)			\
 	.get_info	= wccp_get_info,				\
 	.owner		= THIS_MODULE,					\
 	.name		= "wccp"

@@ -50,6 +50,19 @@ def test_a_kernel_source_that_cannot_serve_is_named(tmp_path, time_travel, netem
     assert not list((tmp_path / "cache").glob("kernels/*/complete"))
 
 
+def test_a_trees_own_algorithms_are_built_as_modules(tmp_path):
+    """But nothing is taken from a choice of the default, nor what the lab's configuration names."""
+    kconfig = tmp_path / "Kconfig"
+    kconfig.write_text(
+        "menuconfig TCP_CONG_ADVANCED\n\tbool \"more\"\nconfig TCP_CONG_CUBIC\n\ttristate \"c\"\n"
+        "config TCP_CONG_MINE2\n\ttristate \"mine\"\n\tdepends on X\nconfig DEFAULT_MINE2\n\tbool\n"
+        "config INET_TUNNEL\n\ttristate\n"
+    )
+    command = [TESTBED / "kernels/tcp-algorithms", kconfig, TESTBED / "kernels/lab.config"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert said.stdout == "CONFIG_TCP_CONG_MINE2=m\n"
+
+
 def test_a_kernel_source_that_is_not_there(tmp_path):
     done = setup("kernel", tmp_path, KERNEL_SRC="/no/such/linux")
     assert done.returncode == 2 and "no kernel source at /no/such/linux" in done.stderr
