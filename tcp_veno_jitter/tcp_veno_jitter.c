@@ -497,9 +497,12 @@ static u32 vj_quiet_us(const struct veno_jitter *vj)
 	return quiet_us;
 }
 
-/* Without the receiver's time the queues there and back are one. */
+/*
+ * Without the receiver's time, or with an older one than it had before (@late),
+ * the queues there and back are one.
+ */
 static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
-			 u32 rtt_us)
+			 u32 rtt_us, bool late)
 {
 	u32 above_us = rtt_us - min(rtt_us, vj->base_us);
 	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
@@ -509,7 +512,7 @@ static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 
 	if (unlikely(!vj->forward.anchored && tp->delivered <= TCP_INIT_CWND))
 		forward_queue_start(&vj->forward, transit_us);
-	if (likely(tp->rx_opt.saw_tstamp))
+	if (likely(tp->rx_opt.saw_tstamp && !late))
 		queue_us = forward_queue_update(&vj->forward, transit_us,
 						above_us,
 						peer_clock_tick_us(&vj->clock));
@@ -1424,11 +1427,13 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 queue_us = VJ_NO_QUEUE_US;
+	bool late;
 
+	late = !vj_note_time(vj, tp);
 	/* what the core makes of a retransmission's time stamp is in ms */
-	if (likely(vj_note_time(vj, tp)) && rs->rtt_us > 0 && !rs->is_retrans) {
+	if (rs->rtt_us > 0 && likely(!rs->is_retrans)) {
 		vj_note_base(vj, tp, rs->rtt_us);
-		queue_us = vj_note_queue(vj, tp, rs->rtt_us);
+		queue_us = vj_note_queue(vj, tp, rs->rtt_us, late);
 	}
 	if (unlikely(vj->state == VJ_STARTUP))
 		vj_ease_startup(sk, queue_us, rs->acked_sacked);

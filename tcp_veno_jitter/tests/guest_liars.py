@@ -29,6 +29,7 @@ MOST, LEAST = 1.25, 0.6
 PIECES = 8  # ACKs for one segment
 OPTIMIST_PKTS = 40  # nothing is seen to be lost: the receiver's window is the only bound
 BACKWARDS_TICKS = 40
+LEAP_AT = 12  # ACKs: in the first round trips
 
 
 class Honest(Peer):
@@ -76,6 +77,22 @@ class Backwards(Peer):
         return (super().ts_val() - BACKWARDS_TICKS * (self.sent_acks % 4 == 0)) & SEQ_MASK
 
 
+class FromTheFuture(Peer):
+    """One early ACK has a TSval far ahead, out of order, so that PAWS does not keep it: whoever
+    does finds all that follow older."""
+
+    leap = 0
+
+    def send_ack(self, *arguments, **options) -> None:
+        early = self.sent_acks == LEAP_AT
+        self.leap, self.seq = 2**30 * early, self.seq + 5 * early
+        super().send_ack(*arguments, **options)
+        self.leap, self.seq = 0, self.seq - 5 * early
+
+    def ts_val(self) -> int:
+        return (super().ts_val() + self.leap) & SEQ_MASK
+
+
 class Divider(Peer):
     """Each segment is acknowledged in pieces."""
 
@@ -114,7 +131,7 @@ class DsackFlood(Peer):
         self.send_ack()
 
 
-BY_STAMPS = (ConstantStamp, FrozenLater, NoJitter, SlowClock)  # which reno does not look at
+BY_STAMPS = (ConstantStamp, FrozenLater, NoJitter, SlowClock, FromTheFuture)  # which reno does not look at
 BY_ACKS = (Backwards, Divider, Optimist, DsackFlood)
 
 
