@@ -162,7 +162,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_PACE_STARTUP_PERCENT	200
 #define VJ_PACE_EASED_PERCENT	130
 #define VJ_EASED_PKTS		4	/* startup, eased: 1/4 more a round (RFC 9406) */
-#define VJ_STAMP_MS		16
+#define VJ_STAMP_SHIFT		14	/* stamps are in 2^14 us, 16 ms */
 #define VJ_HEARD		4	/* losses that tell a share */
 #define VJ_HEARD_PKTS		512	/* that tell it for sure */
 #define VJ_SCATTER		18	/* (3 sigma)^2, of the sample and of what was heard */
@@ -202,8 +202,8 @@ enum vj_trial {
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
  * @recent_us: smallest RTT since the last dip or so (us)
- * @base_stamp: when @recent_us was seen (VJ_STAMP_MS)
- * @epoch: when CUBIC's window was reduced (VJ_STAMP_MS)
+ * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
+ * @epoch: when CUBIC's window was reduced, without pauses since (2^VJ_STAMP_SHIFT us)
  * @sent: packets of earlier round trips, too few yet for a share (packets)
  * @sent_lost: how many of them were lost (packets)
  * @calm: round trips without a queue
@@ -301,10 +301,16 @@ static u32 vj_lost_pkts(const struct veno_jitter *vj, const struct tcp_sock *tp)
 	return (u16)(tp->lost - vj->lost);
 }
 
-/* Time in VJ_STAMP_MS; wraps after 17 minutes. */
-static u16 vj_stamp(void)
+/* Time in 2^VJ_STAMP_SHIFT us; wraps after 17 minutes. */
+static u16 vj_stamp(const struct tcp_sock *tp)
 {
-	return jiffies_to_msecs(tcp_jiffies32) / VJ_STAMP_MS;
+	return tp->tcp_mstamp >> VJ_STAMP_SHIFT;
+}
+
+/* How long ago @stamp was (us). */
+static u32 vj_age_us(const struct tcp_sock *tp, u16 stamp)
+{
+	return (u32)(u16)(vj_stamp(tp) - stamp) << VJ_STAMP_SHIFT;
 }
 
 /*
@@ -340,7 +346,7 @@ static void vj_init(struct sock *sk)
 	/* a SYN is shorter than what follows, and so is its round trip */
 	vj->base_us = tp->data_segs_out ? tcp_min_rtt(tp) : ~0U;
 	vj->recent_us = vj->base_us;
-	vj->base_stamp = vj_stamp();
+	vj->base_stamp = vj_stamp(tp);
 	vj->round_queue_us = VJ_NO_QUEUE_US;
 	vj->round_end = tp->delivered;
 	vj->lost = tp->lost;
@@ -466,7 +472,7 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 vj->base_us + (vj->base_us >> VJ_ROOM_SHIFT)))
 		return;
 	vj->recent_us = rtt_us;
-	vj->base_stamp = vj_stamp();
+	vj->base_stamp = vj_stamp(tp);
 }
 
 /*
@@ -549,7 +555,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp)
 	vj->standing_us = queue_us;
 	vj->standing_path_us = vj->round_rtt_us - queue_us;
 	vj->round_queue_us = VJ_NO_QUEUE_US;
-	largest_us -= largest_us >> VJ_FORGET_SHIFT;
+	largest_us -= DIV_ROUND_UP(largest_us, 1 << VJ_FORGET_SHIFT);
 	if (queue_us > largest_us && tcp_snd_cwnd(tp) >= VJ_DELACK_PKTS)
 		largest_us += DIV_ROUND_UP(queue_us - largest_us,
 					   1 << VJ_LEARN_SHIFT);
@@ -658,13 +664,13 @@ static u32 vj_cubic_reduce(struct veno_jitter *vj, const struct tcp_sock *tp)
 	u32 w = vj_window_pkts(tp, vj);
 
 	/* one that began just now has its maximum; half is not asked back yet */
-	if (vj->epoch != vj_stamp()) {
+	if (vj->epoch != vj_stamp(tp)) {
 		u32 most = w < vj->w_max / 2 ? vj->w_max : w;
 
 		vj->w_max = w < vj->w_max ?
 			    div_u64((u64)most * (100 + keep), 200) : w;
 	}
-	vj->epoch = vj_stamp();
+	vj->epoch = vj_stamp(tp);
 	return div_u64((u64)w * keep, 100);
 }
 
@@ -679,7 +685,7 @@ static void vj_share(struct veno_jitter *vj, const struct tcp_sock *tp)
 	if (vj->state == VJ_SHARED)
 		return;
 	vj_enter(vj, VJ_SHARED);
-	vj->epoch = vj_stamp();
+	vj->epoch = vj_stamp(tp);
 	if (!gave_way)
 		vj->w_max = vj_window_pkts(tp, vj);
 }
@@ -891,10 +897,10 @@ static void vj_answer_excess(struct sock *sk)
 static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
 				const struct veno_jitter *vj)
 {
-	u32 t_ms = (u16)(vj_stamp() - vj->epoch) * VJ_STAMP_MS +
-		   (tp->srtt_us >> 3) / USEC_PER_MSEC;
+	u32 t_us = vj_age_us(tp, vj->epoch) + (tp->srtt_us >> 3);
 	u32 target = cubic_window_pkts(vj->w_max,
-				       tcp_param_get(&vj_keep_percent), t_ms);
+				       tcp_param_get(&vj_keep_percent),
+				       t_us / USEC_PER_MSEC);
 	u32 w = tcp_snd_cwnd(tp);
 
 	if (target <= (vj->roomy ? w : max(w, vj->w_max)))
@@ -996,14 +1002,13 @@ static bool vj_needs_trial(struct sock *sk)
 
 	if (vj->state == VJ_STARTUP || vj->draining || vj->listens)
 		return false;
-	unseen = (u16)(vj_stamp() - vj->base_stamp) >
-		 max(VJ_BASE_S * MSEC_PER_SEC,
-		     VJ_BASE_ROUNDS * (tp->srtt_us >> 3) / USEC_PER_MSEC) /
-		 VJ_STAMP_MS;
+	unseen = vj_age_us(tp, vj->base_stamp) >
+		 max_t(u32, VJ_BASE_S * USEC_PER_SEC,
+		       VJ_BASE_ROUNDS * (tp->srtt_us >> 3));
 	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
 		if (unseen) {
 			vj->recent_us = vj_standing_rtt_us(vj);
-			vj->base_stamp = vj_stamp();
+			vj->base_stamp = vj_stamp(tp);
 		}
 		half = tabe_window_pkts(&vj->bandwidth, vj->base_us / 2,
 					tp->mss_cache);
@@ -1538,6 +1543,16 @@ static u32 vj_undo_cwnd(struct sock *sk)
 	return tcp_reno_undo_cwnd(sk);
 }
 
+/* A pause is no time in which CUBIC's window grows: RFC 9438, section 5.8. */
+static void vj_skip_pause(struct veno_jitter *vj, const struct tcp_sock *tp,
+			  s32 idle_jiffies)
+{
+	u32 since = (u16)(vj_stamp(tp) - vj->epoch);
+	u64 idle_us = (u64)max(idle_jiffies, 0) * (USEC_PER_SEC / HZ);
+
+	vj->epoch += min_t(u64, since, idle_us >> VJ_STAMP_SHIFT);
+}
+
 /*
  * The first packet after a silence, which is no evidence of a slower path. After
  * a long one the path may be another: RFC 5681, section 4.1, and all that was
@@ -1552,6 +1567,7 @@ static void vj_resume(struct sock *sk)
 	u32 w = tcp_snd_cwnd(tp);
 
 	tabe_restart(&vj->bandwidth);
+	vj_skip_pause(vj, tp, idle);
 	/* after a timeout nothing is in flight, either */
 	if (tp->packets_out || idle <= (s32)rto ||
 	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
