@@ -1499,6 +1499,8 @@ static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
 	vj->sent_lost = 0;
 	vj->draining = 0;
 	vj->hold = 0;
+	/* it has not listened to its end */
+	vj->struck &= !vj->listens;
 	vj->listens = 0;
 	vj->settled = 0;
 	vj->quiet = 0;
