@@ -1148,7 +1148,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	    5 * (u64)lost_pkts <= 2 * (u64)sent_pkts)
 		vj_hear(vj, sent_pkts, lost_pkts,
 			vj->noise >> (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT) ?
-				min(sent_pkts, VJ_HEARD_PKTS / 4 + 0U) :
+				VJ_HEARD_PKTS / 2 :
 				    VJ_HEARD_PKTS);
 	vj->sent = 0;
 	vj->sent_lost = 0;
