@@ -1148,8 +1148,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	    5 * (u64)lost_pkts <= 2 * (u64)sent_pkts)
 		vj_hear(vj, sent_pkts, lost_pkts,
 			vj->noise >> (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT) ?
-				VJ_HEARD_PKTS / 2 :
-				    VJ_HEARD_PKTS);
+			VJ_HEARD_PKTS / 2 : VJ_HEARD_PKTS);
 	vj->sent = 0;
 	vj->sent_lost = 0;
 	vj->quiet = 0;
@@ -1559,8 +1558,8 @@ static void vj_skip_pause(struct veno_jitter *vj, const struct tcp_sock *tp,
 
 /*
  * The first packet after a silence, which is no evidence of a slower path. After
- * a long one the path may be another: RFC 5681, section 4.1, and all that was
- * learnt of it is asked for again.
+ * a long one the path may be another: RFC 5681, section 4.1. Noise, room, B and
+ * the largest Q are asked for again; base stays.
  */
 static void vj_resume(struct sock *sk)
 {

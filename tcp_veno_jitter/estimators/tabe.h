@@ -11,7 +11,7 @@
  *
  *   symbol  field           unit
  *   B_n     bw_bytes_per_s  bytes/s
- *   t_n     t_us            us, receiver's clock, wraps
+ *   t_n     t_us            us, the caller's clock, wraps
  *   L_n     bytes           bytes acknowledged since t_{n-1}
  *   RTT     rtt_us          us
  *   s       mss             bytes

@@ -131,7 +131,8 @@ class DsackFlood(Peer):
         self.send_ack()
 
 
-BY_STAMPS = (ConstantStamp, FrozenLater, NoJitter, SlowClock, FromTheFuture)  # which reno does not look at
+# which reno does not look at
+BY_STAMPS = (ConstantStamp, FrozenLater, NoJitter, SlowClock, FromTheFuture)
 BY_ACKS = (Backwards, Divider, Optimist, DsackFlood)
 
 

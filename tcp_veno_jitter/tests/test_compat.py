@@ -129,7 +129,9 @@ def test_unknown_header_is_an_error(tmp_path):
     assert done.returncode != 0 and "no struct tcp_congestion_ops" in done.stderr
 
 
-@pytest.mark.parametrize("word", ["LINUX_VERSION_CODE", "KERNEL_VERSION", "CA_EVENT_TX_START", ".min_tso_segs"])
+@pytest.mark.parametrize(
+    "word", ["LINUX_VERSION_CODE", "KERNEL_VERSION", "CA_EVENT_TX_START", ".min_tso_segs"]
+)
 def test_only_compat_tells_kernels_apart(word):
     """No version is compared, nobody waits in cwnd_event for what 7.1 does not tell there, and
     nobody sets a hook that trees with tso_segs do not have."""

@@ -54,8 +54,8 @@ def test_a_trees_own_algorithms_are_built_as_modules(tmp_path):
     """But nothing is taken from a choice of the default, nor what the lab's configuration names."""
     kconfig = tmp_path / "Kconfig"
     kconfig.write_text(
-        "menuconfig TCP_CONG_ADVANCED\n\tbool \"more\"\nconfig TCP_CONG_CUBIC\n\ttristate \"c\"\n"
-        "config TCP_CONG_MINE2\n\ttristate \"mine\"\n\tdepends on X\nconfig DEFAULT_MINE2\n\tbool\n"
+        'menuconfig TCP_CONG_ADVANCED\n\tbool "more"\nconfig TCP_CONG_CUBIC\n\ttristate "c"\n'
+        'config TCP_CONG_MINE2\n\ttristate "mine"\n\tdepends on X\nconfig DEFAULT_MINE2\n\tbool\n'
         "config INET_TUNNEL\n\ttristate\n"
     )
     command = [TESTBED / "kernels/tcp-algorithms", kconfig, TESTBED / "kernels/lab.config"]
