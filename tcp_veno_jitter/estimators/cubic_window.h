@@ -8,6 +8,10 @@
  *   W(t) = C * (t - K)^3 + W_max
  *   K    = cbrt(W_max * (1 - beta) / C),   C = 0.4 packets / s^3
  *
+ * K is that of RFC 8312, section 4.1. RFC 9438 has W_max less the window that the
+ * reduction left, which is the same but where W_max was lowered to let others in
+ * or a mark took less: K is longer there.
+ *
  *   symbol  argument      unit
  *   W_max   w_max_pkts    packets, at the last reduction
  *   beta    keep_percent  percent of W_max that the reduction left
