@@ -325,9 +325,8 @@ class Build:
 def setup(*step: str, **environment: str) -> None:
     """Run a step of testbed/setup, which shows its progress on this terminal."""
     done = subprocess.run([TESTBED / "setup", *step], env=os.environ | environment)
-    if done.returncode:
-        why = f"testbed/setup {' '.join(step)} failed, and has said why"
-        raise BadInput(why) if done.returncode == 2 else LabError(why)
+    if done.returncode:  # it has said why
+        raise BadInput("") if done.returncode == 2 else LabError("")
 
 
 def setup_paths(*of: str, **environment: str) -> dict[str, str]:

@@ -199,7 +199,8 @@ class _Run:
             try:
                 todo += points.expand(row.scenario, algorithms, seeds, self.backend.build.key)
             except LabError as error:  # what a row alone needs cannot be had here
-                why = str(error).splitlines()[0]
+                # testbed/setup has said already what it could not install
+                why = (str(error) or "testbed/setup failed").splitlines()[0]
                 for algorithm, place in product(self.columns, judge.places(row.scenario)):
                     self.impossible[row.id, algorithm, place] = why
         for point in todo:
