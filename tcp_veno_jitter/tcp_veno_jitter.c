@@ -10,7 +10,8 @@
  *
  *   D = jitter between the newest packet and one that met an empty queue
  *   q = min(RTT - base, D)             queueing delay on the way there
- *   Q = smallest q of a round trip     the queue that stands, not a burst's
+ *   V = what RTT varies by within one  no queue that stands, so none of Q
+ *   Q = smallest q of one, less V      the queue that stands, not a burst's
  *   N = w * Q / RTT                    this flow's packets in it
  *
  * The jitter ratio of the packets since that empty queue is D / RTT, so JTCP's
@@ -69,6 +70,7 @@
  *           STARTUP.
  *
  *   symbol  field                    unit
+ *   V       forward                  us
  *   Q       standing_us              us
  *   base    base_us                  us
  *   w       tcp_snd_cwnd()           packets
@@ -187,11 +189,11 @@ enum vj_trial {
  * struct veno_jitter - private area of a connection
  * @bandwidth: B
  * @clock: the receiver's clock
- * @forward: D
+ * @forward: D and V
  * @base_us: smallest RTT of the last minutes (sysctl_tcp_min_rtt_wlen; us)
  * @round_queue_us: smallest q of this round trip (us)
  * @round_rtt_us: smallest RTT of this round trip (us)
- * @standing_us: Q, smallest q of the last round trip (us)
+ * @standing_us: Q of the last round trip (us)
  * @standing_path_us: smallest RTT of it without Q: base, and the queue back (us)
  * @standing_max_us: largest Q, fading (us)
  * @round_end: this round trip ends when that is delivered (packets)
@@ -538,13 +540,20 @@ static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 }
 
 /*
- * Q, and what Q has been. Delayed ACKs look like a queue to a small window, and
- * one long round trip is no reason to expect another.
+ * Q, and what Q has been; @last_us: RTT of the last packet (us). A deep queue
+ * counts as it is, whatever varies. Delayed ACKs look like a queue to a small
+ * window, and one long round trip is no reason to expect another.
  */
-static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp)
+static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
+			     u32 last_us)
 {
 	u32 largest_us = vj->standing_max_us;
 	u32 queue_us = vj->round_queue_us;
+	u32 path_us = vj->round_rtt_us - queue_us;
+
+	forward_queue_note_round(&vj->forward, last_us, vj->round_rtt_us);
+	if (!vj_is_deep(vj, queue_us))
+		queue_us -= min(queue_us, forward_queue_varies_us(&vj->forward));
 
 	vj->jumped = !vj_lost_pkts(vj, tp) && queue_us > vj->standing_us &&
 		     veno_backlog_reaches(tcp_snd_cwnd(tp),
@@ -553,7 +562,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp)
 					  tcp_param_get(&vj_beta_pkts));
 	vj->falls = vj->round_rtt_us < vj_standing_rtt_us(vj) / 16 * 15;
 	vj->standing_us = queue_us;
-	vj->standing_path_us = vj->round_rtt_us - queue_us;
+	vj->standing_path_us = path_us;
 	vj->round_queue_us = VJ_NO_QUEUE_US;
 	largest_us -= DIV_ROUND_UP(largest_us, 1 << VJ_FORGET_SHIFT);
 	if (queue_us > largest_us && tcp_snd_cwnd(tp) >= VJ_DELACK_PKTS)
@@ -783,7 +792,7 @@ static void vj_end_startup(struct sock *sk)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	vj_note_standing(vj, tp);
+	vj_note_standing(vj, tp, vj->round_rtt_us);
 	if (!vj->fooled)
 		vj_see_room(vj, false);
 	vj_sink(sk, vj_drained_pkts(tp, vj));
@@ -1224,8 +1233,11 @@ static void vj_note_steady(struct veno_jitter *vj, const struct tcp_sock *tp)
 	}
 }
 
-/* A round trip is over. Not inline: it must not cost the other ACKs registers. */
-static noinline void vj_end_round(struct sock *sk, bool limited)
+/*
+ * A round trip is over; @rtt_us: of its last packet, if known. Not inline: it must
+ * not cost the other ACKs registers.
+ */
+static noinline void vj_end_round(struct sock *sk, bool limited, u32 rtt_us)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -1243,7 +1255,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited)
 	vj_hold(sk);
 	vj_check_clock(vj, tp);
 	if (measured)
-		vj_note_standing(vj, tp);
+		vj_note_standing(vj, tp, rtt_us);
 	/* the core forgets after sysctl_tcp_min_rtt_wlen */
 	vj->base_us = max(vj->base_us, tcp_min_rtt(tp));
 	if (measured && !vj->bandwidth.started)
@@ -1448,7 +1460,8 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	    inet_csk(sk)->icsk_ca_state >= TCP_CA_Recovery)
 		vj_judge(sk, false, false);
 	if (rs->delivered > 0 && !before(rs->prior_delivered, vj->round_end)) {
-		vj_end_round(sk, rs->is_app_limited);
+		vj_end_round(sk, rs->is_app_limited,
+			     queue_us == VJ_NO_QUEUE_US ? 0 : rs->rtt_us);
 		vj_update_pacing(sk);
 	} else if (unlikely(vj_meets_queue(vj, tp))) {
 		vj_end_startup(sk);

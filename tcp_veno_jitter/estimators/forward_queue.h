@@ -18,6 +18,7 @@
  *   base     base_us        us, the clocks' offset included, wraps
  *   tick     tick_us        us, resolution of R
  *   q        returned       us
+ *   V        varies         2^FORWARD_QUEUE_VARIES_SHIFT us
  *
  * The round trip bounds it: the queue there is at most the queue there and
  * back. A reading of R is early by less than a tick, and so is the base's, so
@@ -29,19 +30,30 @@
  * A skew of the receiver's clock is followed, not computed: a packet that seems
  * to have waited a tick longer than its whole round trip allows has a base that
  * is too small, and the base goes up by the rest.
+ *
+ * A path may have a delay that varies without any queue (a radio link that repeats
+ * frames, a rate that changes), and then the packet that met the emptiest queue is
+ * the luckiest of thousands. V is by how much the last packet of a round trip is
+ * slower than the fastest one of it, averaged over eight: a queue that stands does
+ * not change within a round trip, so what is V is not it.
  */
 #ifndef ESTIMATORS_FORWARD_QUEUE_H
 #define ESTIMATORS_FORWARD_QUEUE_H
 
 #include "types.h"
 
+#define FORWARD_QUEUE_VARIES_SHIFT	4	/* 16 us, up to a second */
+#define FORWARD_QUEUE_VARIES_ROUNDS	8
+
 /**
  * struct forward_queue - state of one path; all zero is the initial state
  * @base_us: R - S of a packet that met an empty queue (us), wraps
+ * @varies: V (2^FORWARD_QUEUE_VARIES_SHIFT us)
  * @anchored: @base_us is valid
  */
 struct forward_queue {
 	u32 base_us;
+	u16 varies;
 	u8 anchored:1;
 };
 
@@ -98,6 +110,38 @@ static inline u32 forward_queue_update(struct forward_queue *fq,
 	if ((u32)waited_us > above_us + tick_us)
 		fq->base_us = transit_us - above_us - tick_us;
 	return above_us < (u32)waited_us ? above_us : (u32)waited_us;
+}
+
+/**
+ * forward_queue_note_round() - a round trip is over
+ * @fq: state
+ * @last_us: RTT of its last packet (us)
+ * @least_us: RTT of its fastest packet (us)
+ *
+ * The last one of each round trip, and not all of them: a mean over ACKs follows
+ * a window that sinks too late, and would take that for V.
+ */
+static inline void forward_queue_note_round(struct forward_queue *fq,
+					    u32 last_us, u32 least_us)
+{
+	u32 above = last_us > least_us ? last_us - least_us : 0;
+
+	above >>= FORWARD_QUEUE_VARIES_SHIFT;
+	if (above > 0xffff)
+		above = 0xffff;
+	fq->varies = ((FORWARD_QUEUE_VARIES_ROUNDS - 1) * fq->varies + above) /
+		     FORWARD_QUEUE_VARIES_ROUNDS;
+}
+
+/**
+ * forward_queue_varies_us() - V, rounded down
+ * @fq: state
+ *
+ * Return: us; 0 before the first round trip.
+ */
+static inline u32 forward_queue_varies_us(const struct forward_queue *fq)
+{
+	return (u32)fq->varies << FORWARD_QUEUE_VARIES_SHIFT;
 }
 
 #endif /* ESTIMATORS_FORWARD_QUEUE_H */

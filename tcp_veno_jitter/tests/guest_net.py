@@ -100,6 +100,12 @@ class Path:
         run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
                 "100000", "delay", f"{self.delay_ms}ms", "loss", *model.split())  # fmt: skip
 
+    def vary(self, jitter_ms: float, rate_mbps: float = 100) -> None:
+        """Let the delay behind the bottleneck vary; netem keeps the order where there is a rate."""
+        run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
+                "100000", "delay", f"{self.delay_ms}ms", f"{jitter_ms}ms",
+                "rate", f"{rate_mbps}mbit")  # fmt: skip
+
     def slow_way_back(self, rate_mbps: float, queue_pkts: int) -> None:
         """Give the way from b to a a bottleneck of its own."""
         run_cmd("tc", "-n", "r", "qdisc", "change", "dev", "to-a", "root", "netem",

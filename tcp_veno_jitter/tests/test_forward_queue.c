@@ -130,10 +130,36 @@ static void test_start(void)
 	}
 }
 
+/* Of a path that varies V is the mean; of one that does not, none; no value wraps. */
+static void test_varies(void)
+{
+	struct forward_queue fq = { 0 };
+	u32 i, sum_us = 0;
+
+	for (i = 0; i < 1000; i++) {
+		forward_queue_note_round(&fq, 80000 + random_between(0, 20000),
+					 80000);
+		if (i >= 100)
+			sum_us += forward_queue_varies_us(&fq);
+	}
+	EXPECT(fabs(sum_us / 900.0 - 10000) < 700, "%u", sum_us / 900);
+	for (i = 0; i < 200; i++)
+		forward_queue_note_round(&fq, 90000, 90000);
+	EXPECT(!forward_queue_varies_us(&fq), "a queue that stands varies");
+	for (i = 0; i < 200; i++)
+		forward_queue_note_round(&fq, 80000, 90000);
+	EXPECT(!forward_queue_varies_us(&fq), "faster than the fastest");
+	for (i = 0; i < 200; i++)
+		forward_queue_note_round(&fq, ~0U, 0);
+	EXPECT(forward_queue_varies_us(&fq) <= 0xffff << FORWARD_QUEUE_VARIES_SHIFT &&
+	       forward_queue_varies_us(&fq) > 1000000, "wraps");
+}
+
 const struct test forward_queue_tests[] = {
 	{ test_clocks, "forward queue: ticks, skews, wraps, queues both ways" },
 	{ test_tick, "forward queue: a round trip's smallest to 0.1 ms, with a tick of 1 ms" },
 	{ test_late_clock, "forward queue: known late, it hides nothing" },
 	{ test_start, "forward queue: a way back that was busy at first" },
+	{ test_varies, "forward queue: what a delay varies by is no queue that stands" },
 	{ NULL, NULL },
 };
