@@ -134,18 +134,18 @@ MODULE_PARM_DESC(peer_clock,
 
 /* What the law is tuned by; docs/veno_jitter.md has the reason of each. */
 #define VJ_ROOM_SHIFT		3	/* base / 8 is a queue that counts */
-#define VJ_QUIET_SHIFT		6	/* base / 64 is none, where nothing more shows */
+#define VJ_LITTLE_SHIFT		6	/* 1/64: of base no queue, of packets no loss */
 #define VJ_TOP_PERCENT		85	/* of the largest Q is the top */
-#define VJ_TOPS			3	/* losses at the top that make a pattern */
-#define VJ_STOOD_ROUNDS		4	/* that a queue stands before it is drained */
+#define VJ_PATTERN		3	/* times that are no accident */
 #define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
-#define VJ_CALM_ROUNDS		8	/* without a queue, then growth speeds up */
-#define VJ_BASE_S		5	/* how long base may go unseen, and */
-#define VJ_BASE_ROUNDS		8	/* for how many round trips */
+#define VJ_CALM_ROUNDS		8	/* that are a while: without a queue, or base */
+#define VJ_BASE_S		5	/* how long base may go unseen */
 #define VJ_FILLS		5	/* of drains in vain, then a dip */
-#define VJ_FILLS_MAX		15	/* with dips in vain: others fill it */
-#define VJ_LOSS_PKTS		32	/* a share of losses is one of so many */
-#define VJ_MARGIN_SHIFT		6	/* 1/64: losses allowed beyond the noise */
+
+/* What follows from those. */
+#define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then a queue is drained */
+#define VJ_FILLS_MAX		(3 * VJ_FILLS)	/* dips in vain: others fill it */
+#define VJ_LOSS_PKTS		((1 << VJ_LITTLE_SHIFT) / 2)	/* one of fewer is no share */
 
 /* What follows from the medium, the core or an RFC. */
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
@@ -155,9 +155,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_LEARN_SHIFT		2	/* Q's largest rises by 1/4 of the way */
 #define VJ_TOPS_MAX		15
 #define VJ_TOPS_STEP		2	/* what a loss elsewhere takes back */
-#define VJ_VAIN			3	/* round trips that end with a deep queue */
 #define VJ_PATIENCE		3	/* doublings of VJ_FILLS_MAX */
-#define VJ_RESISTED		3	/* deep overflows that make it others' */
 #define VJ_CALM_MAX		255
 #define VJ_CE_KEEP_PERCENT	85	/* of the window, after a mark (RFC 8511) */
 #define VJ_PACE_PERCENT		105
@@ -495,7 +493,7 @@ static void vj_note_full_packets(struct veno_jitter *vj,
 /* A queue that is none (us), where losses tell what noise is. */
 static u32 vj_quiet_us(const struct veno_jitter *vj)
 {
-	u32 quiet_us = vj->base_us >> VJ_QUIET_SHIFT;
+	u32 quiet_us = vj->base_us >> VJ_LITTLE_SHIFT;
 
 	if (vj->roomy)
 		quiet_us = clamp(vj->standing_max_us / 2, quiet_us,
@@ -746,7 +744,7 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 	if (!vj->struck && (lost_pkts > tcp_snd_cwnd(tp) / 4 ||
 			    (lost_pkts > 1 && vj->vain > 1)))
 		vj_listen(sk, 2 * vj->w_max / 3);
-	else if (vj->vain == VJ_VAIN)
+	else if (vj->vain == VJ_PATTERN)
 		vj_sink(sk, vj->w_max);
 }
 
@@ -838,7 +836,7 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	if (deep)
-		vj->vain = min(vj->vain + 1, VJ_VAIN);
+		vj->vain = min(vj->vain + 1, VJ_PATTERN);
 	else if (empty)
 		vj->vain = 0;
 	if (empty || !vj->slow)
@@ -851,18 +849,18 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 			vj->struck = 0;
 	}
 	/* deep, and hardly any of it ours: too little to drain, or to dip */
-	if (vj->vain == VJ_VAIN && !vj->slow)
+	if (vj->vain == VJ_PATTERN && !vj->slow)
 		vj->fills += 2;
 	if (!vj_stands(vj) && vj->fills <= vj_patience(vj))
 		return;
 	vj->w_max = max(vj->w_max, tcp_snd_cwnd(tp));
 	vj->fills++;
-	if (vj->vain == VJ_VAIN ||
+	if (vj->vain == VJ_PATTERN ||
 	    vj_backlog_reaches(tp, vj, 2 * tcp_param_get(&vj_beta_pkts)))
 		vj->fills++;
 	if (vj->fills > vj_patience(vj)) {
 		vj_share(vj, tp);
-	} else if (vj->vain == VJ_VAIN || vj->fills > VJ_FILLS) {
+	} else if (vj->vain == VJ_PATTERN || vj->fills > VJ_FILLS) {
 		vj->hold = VJ_HOLD_ROUNDS;
 		vj->answered = 0;
 	} else {
@@ -928,7 +926,7 @@ static u32 vj_credit_pkts(const struct tcp_sock *tp,
 		return VJ_EASED_PKTS;
 	if (vj->state == VJ_SHARED)
 		return vj_cubic_credit_pkts(tp, vj);
-	if (vj->state == VJ_ALONE && vj->vain == VJ_VAIN)
+	if (vj->state == VJ_ALONE && vj->vain == VJ_PATTERN)
 		return U16_MAX;
 	if (vj->slow)
 		return 2 * w;
@@ -1013,7 +1011,7 @@ static bool vj_needs_trial(struct sock *sk)
 		return false;
 	unseen = vj_age_us(tp, vj->base_stamp) >
 		 max_t(u32, VJ_BASE_S * USEC_PER_SEC,
-		       VJ_BASE_ROUNDS * (tp->srtt_us >> 3));
+		       VJ_CALM_ROUNDS * (tp->srtt_us >> 3));
 	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
 		if (unseen) {
 			vj->recent_us = vj_standing_rtt_us(vj);
@@ -1138,7 +1136,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 (s64)expected;
 		if (vj->roomy && vj_is_shown(vj))
 			excess -= (u64)sent_pkts <<
-				  (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT);
+				  (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT);
 		excess >>= VJ_SHARE_SHIFT;
 		expected = expected * VJ_SCATTER >> VJ_SHARE_SHIFT;
 		too_much = 5 * (u64)lost_pkts > 2 * (u64)sent_pkts ||
@@ -1156,7 +1154,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	if (vj->listens && vj_is_settled(vj, tp) &&
 	    5 * (u64)lost_pkts <= 2 * (u64)sent_pkts)
 		vj_hear(vj, sent_pkts, lost_pkts,
-			vj->noise >> (VJ_SHARE_SHIFT - VJ_MARGIN_SHIFT) ?
+			vj->noise >> (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT) ?
 			VJ_HEARD_PKTS / 2 : VJ_HEARD_PKTS);
 	vj->sent = 0;
 	vj->sent_lost = 0;
@@ -1368,7 +1366,7 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 		return false;
 	}
 	vj->tops = min(vj->tops + 1, VJ_TOPS_MAX);
-	return vj->tops > VJ_TOPS || vj_is_deep(vj, queue_us);
+	return vj->tops > VJ_PATTERN || vj_is_deep(vj, queue_us);
 }
 
 static void vj_tell_verdict(const struct sock *sk, bool probed)
@@ -1388,8 +1386,8 @@ static void vj_note_overflow(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	if (vj->state != VJ_ALONE)
 		return;
-	if (vj->vain == VJ_VAIN ||
-	    (vj_is_deep(vj, vj->standing_us) && ++vj->resisted == VJ_RESISTED))
+	if (vj->vain == VJ_PATTERN ||
+	    (vj_is_deep(vj, vj->standing_us) && ++vj->resisted == VJ_PATTERN))
 		vj_share(vj, tp);
 }
 
@@ -1662,6 +1660,8 @@ static struct tcp_congestion_ops vj_ops __read_mostly = {
 static int __init vj_register(void)
 {
 	BUILD_BUG_ON(sizeof(struct veno_jitter) > ICSK_CA_PRIV_SIZE);
+	/* of their fields */
+	BUILD_BUG_ON(VJ_PATTERN > 3 || VJ_HOLD_ROUNDS > 3);
 	return tcp_register_congestion_control(&vj_ops);
 }
 
