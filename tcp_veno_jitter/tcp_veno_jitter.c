@@ -10,8 +10,10 @@
  *
  *   D = jitter between the newest packet and one that met an empty queue
  *   q = min(RTT - base, D)             queueing delay on the way there
- *   V = what RTT varies by within one  no queue that stands, so none of Q
- *   Q = smallest q of one, less V      the queue that stands, not a burst's
+ *   V = how far q is above its smallest of a round trip, on average: no queue that
+ *       stands, so none of Q
+ *   Q = smallest q of a round trip, less V, if that is not deep (half of base):
+ *       the queue that stands, not a burst's
  *   N = w * Q / RTT                    this flow's packets in it
  *
  * The jitter ratio of the packets since that empty queue is D / RTT, so JTCP's
@@ -83,7 +85,8 @@
  *
  * Without time stamps q is that of the round trip. With them, what is queue on
  * the way back by the receiver's clock alone excuses no loss: where the round
- * trip is longer than base and Q explain, losses count as without room.
+ * trip is longer than base and Q explain, losses count as without room. V excuses
+ * none, either: what a loss means is asked of the smallest q as it is.
  */
 
 #include <linux/module.h>
@@ -192,8 +195,8 @@ enum vj_trial {
  * @round_queue_us: smallest q of this round trip (us)
  * @round_rtt_us: smallest RTT of this round trip (us)
  * @standing_us: Q of the last round trip (us)
- * @standing_path_us: smallest RTT of it without Q: base, and the queue back (us)
- * @standing_max_us: largest Q, fading (us)
+ * @standing_path_us: smallest RTT of it without Q: base, V and the queue back (us)
+ * @standing_max_us: largest Q and V, fading (us)
  * @round_end: this round trip ends when that is delivered (packets)
  * @lost: tp->lost when it began, its lower half (packets)
  * @w_max: SHARED: of CUBIC; ALONE: the window before drains that others fill;
@@ -211,6 +214,7 @@ enum vj_trial {
  *	round trips in which one stood
  * @quiet: packets of the loss sample that met no queue, less VJ_QUIET_PKTS for
  *	each that did
+ * @shown: RTT is not longer than base and the smallest q of it say
  * @state: enum vj_state
  * @trial: enum vj_trial
  * @slow: N >= beta in the last round trip
@@ -264,7 +268,8 @@ struct veno_jitter {
 	u16 base_stamp;
 	u16 epoch;
 	u8 calm;
-	u8 queued;
+	u8 queued:5,
+	   shown:1;
 	s16 quiet;
 	u8 fills;
 	u32 state:2,
@@ -347,6 +352,7 @@ static void vj_init(struct sock *sk)
 	vj->base_us = tp->data_segs_out ? tcp_min_rtt(tp) : ~0U;
 	vj->recent_us = vj->base_us;
 	vj->base_stamp = vj_stamp(tp);
+	vj->shown = 1;
 	vj->round_queue_us = VJ_NO_QUEUE_US;
 	vj->round_end = tp->delivered;
 	vj->lost = tp->lost;
@@ -434,10 +440,7 @@ static bool vj_is_clear(const struct veno_jitter *vj)
  */
 static bool vj_is_shown(const struct veno_jitter *vj)
 {
-	u32 back_us = vj->standing_path_us -
-		      min(vj->standing_path_us, vj->base_us);
-
-	return !vj_is_room(vj, back_us) || tcp_param_get(&vj_peer_clock) > 1;
+	return vj->shown || tcp_param_get(&vj_peer_clock) > 1;
 }
 
 /* Its tick, and whether it goes as it should: at first and once a round trip. */
@@ -538,18 +541,34 @@ static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 }
 
 /*
- * Q, and what Q has been; @last_us: RTT of the last packet (us). A deep queue
- * counts as it is, whatever varies. Delayed ACKs look like a queue to a small
- * window, and one long round trip is no reason to expect another.
+ * The largest that stood, fading: delayed ACKs look like a queue to a small window,
+ * and one long round trip is no reason to expect another.
+ */
+static void vj_note_largest(struct veno_jitter *vj, u32 queue_us, u32 w)
+{
+	u32 largest_us = vj->standing_max_us;
+
+	largest_us -= DIV_ROUND_UP(largest_us, 1 << VJ_FORGET_SHIFT);
+	if (queue_us > largest_us && w >= VJ_DELACK_PKTS)
+		largest_us += DIV_ROUND_UP(queue_us - largest_us,
+					   1 << VJ_LEARN_SHIFT);
+	vj->standing_max_us = largest_us;
+}
+
+/*
+ * Q at the end of a round trip; @last_us: q of its last packet. While startup makes
+ * a queue itself nothing of it is V.
  */
 static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 			     u32 last_us)
 {
-	u32 largest_us = vj->standing_max_us;
 	u32 queue_us = vj->round_queue_us;
 	u32 path_us = vj->round_rtt_us - queue_us;
 
-	forward_queue_note_round(&vj->forward, last_us, vj->round_rtt_us);
+	if (vj->state != VJ_STARTUP && last_us != VJ_NO_QUEUE_US)
+		forward_queue_note_round(&vj->forward, last_us, queue_us);
+	vj_note_largest(vj, queue_us, tcp_snd_cwnd(tp));
+	vj->shown = !vj_is_room(vj, path_us - min(path_us, vj->base_us));
 	if (!vj_is_deep(vj, queue_us))
 		queue_us -= min(queue_us, forward_queue_varies_us(&vj->forward));
 
@@ -560,13 +579,8 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 					  tcp_param_get(&vj_beta_pkts));
 	vj->falls = vj->round_rtt_us < vj_standing_rtt_us(vj) / 16 * 15;
 	vj->standing_us = queue_us;
-	vj->standing_path_us = path_us;
+	vj->standing_path_us = vj->round_rtt_us - queue_us;
 	vj->round_queue_us = VJ_NO_QUEUE_US;
-	largest_us -= DIV_ROUND_UP(largest_us, 1 << VJ_FORGET_SHIFT);
-	if (queue_us > largest_us && tcp_snd_cwnd(tp) >= VJ_DELACK_PKTS)
-		largest_us += DIV_ROUND_UP(queue_us - largest_us,
-					   1 << VJ_LEARN_SHIFT);
-	vj->standing_max_us = largest_us;
 	vj->slow = vj_backlog_reaches(tp, vj, tcp_param_get(&vj_beta_pkts));
 }
 
@@ -790,7 +804,7 @@ static void vj_end_startup(struct sock *sk)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	vj_note_standing(vj, tp, vj->round_rtt_us);
+	vj_note_standing(vj, tp, VJ_NO_QUEUE_US);
 	if (!vj->fooled)
 		vj_see_room(vj, false);
 	vj_sink(sk, vj_drained_pkts(tp, vj));
@@ -845,7 +859,7 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 		return;
 	if (vj->calm > 2 * VJ_CALM_ROUNDS) {
 		vj->w_max = 0;
-		if (vj->roomy)
+		if (vj->roomy && vj_is_clear(vj))
 			vj->struck = 0;
 	}
 	/* deep, and hardly any of it ours: too little to drain, or to dip */
@@ -1232,10 +1246,10 @@ static void vj_note_steady(struct veno_jitter *vj, const struct tcp_sock *tp)
 }
 
 /*
- * A round trip is over; @rtt_us: of its last packet, if known. Not inline: it must
- * not cost the other ACKs registers.
+ * A round trip is over; @last_us: q of its last packet. Not inline: it must not cost
+ * the other ACKs registers.
  */
-static noinline void vj_end_round(struct sock *sk, bool limited, u32 rtt_us)
+static noinline void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -1253,7 +1267,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited, u32 rtt_us)
 	vj_hold(sk);
 	vj_check_clock(vj, tp);
 	if (measured)
-		vj_note_standing(vj, tp, rtt_us);
+		vj_note_standing(vj, tp, last_us);
 	/* the core forgets after sysctl_tcp_min_rtt_wlen */
 	vj->base_us = max(vj->base_us, tcp_min_rtt(tp));
 	if (measured && !vj->bandwidth.started)
@@ -1333,6 +1347,19 @@ static bool vj_may_grow(const struct sock *sk, const struct veno_jitter *vj)
 		 tcp_in_slow_start(tcp_sk(sk))));
 }
 
+/*
+ * The smallest q of the last round trip as it was (us), with what there is on the
+ * way back below base / 8: what varies by itself excuses no loss.
+ */
+static u32 vj_whole_queue_us(const struct veno_jitter *vj)
+{
+	u32 rtt_us = vj_standing_rtt_us(vj);
+
+	return max(vj->standing_us,
+		   min(vj->standing_us + forward_queue_varies_us(&vj->forward),
+		       rtt_us - min(rtt_us, vj->base_us)));
+}
+
 /* Too little of ours waits: a packet, or half of one where queues are known. */
 static bool vj_is_queueless(const struct tcp_sock *tp,
 			    const struct veno_jitter *vj)
@@ -1341,8 +1368,8 @@ static bool vj_is_queueless(const struct tcp_sock *tp,
 
 	if (vj_is_room(vj, vj->standing_max_us))
 		w *= 2;
-	return !veno_backlog_reaches(w, vj->standing_us, vj_standing_rtt_us(vj),
-				     1);
+	return !veno_backlog_reaches(w, vj_whole_queue_us(vj),
+				     vj_standing_rtt_us(vj), 1);
 }
 
 /*
@@ -1353,7 +1380,7 @@ static bool vj_is_queueless(const struct tcp_sock *tp,
  */
 static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 {
-	u32 queue_us = min(vj->round_queue_us, vj->standing_us);
+	u32 queue_us = min(vj->round_queue_us, vj_whole_queue_us(vj));
 
 	if (vj->state == VJ_STARTUP)
 		return false;
@@ -1458,8 +1485,7 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	    inet_csk(sk)->icsk_ca_state >= TCP_CA_Recovery)
 		vj_judge(sk, false, false);
 	if (rs->delivered > 0 && !before(rs->prior_delivered, vj->round_end)) {
-		vj_end_round(sk, rs->is_app_limited,
-			     queue_us == VJ_NO_QUEUE_US ? 0 : rs->rtt_us);
+		vj_end_round(sk, rs->is_app_limited, queue_us);
 		vj_update_pacing(sk);
 	} else if (unlikely(vj_meets_queue(vj, tp))) {
 		vj_end_startup(sk);
@@ -1598,6 +1624,7 @@ static void vj_resume(struct sock *sk)
 	vj->struck = 0;
 	vj->shy = 0;
 	vj->standing_max_us = 0;
+	forward_queue_forget_rounds(&vj->forward);
 	vj_forget_losses(vj, tp);
 	vj_enter(vj, VJ_STARTUP);
 	vj_update_pacing(sk);

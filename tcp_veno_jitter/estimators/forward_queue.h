@@ -33,9 +33,9 @@
  *
  * A path may have a delay that varies without any queue (a radio link that repeats
  * frames, a rate that changes), and then the packet that met the emptiest queue is
- * the luckiest of thousands. V is by how much the last packet of a round trip is
- * slower than the fastest one of it, averaged over eight: a queue that stands does
- * not change within a round trip, so what is V is not it.
+ * the luckiest of thousands. V is by how much q of the packet that ends a round trip
+ * is above the smallest q of it, averaged over eight. A queue that stands is in both,
+ * so V is what comes and goes.
  */
 #ifndef ESTIMATORS_FORWARD_QUEUE_H
 #define ESTIMATORS_FORWARD_QUEUE_H
@@ -115,8 +115,8 @@ static inline u32 forward_queue_update(struct forward_queue *fq,
 /**
  * forward_queue_note_round() - a round trip is over
  * @fq: state
- * @last_us: RTT of its last packet (us)
- * @least_us: RTT of its fastest packet (us)
+ * @last_us: q of its last packet (us)
+ * @least_us: smallest q of it (us)
  *
  * The last one of each round trip, and not all of them: a mean over ACKs follows
  * a window that sinks too late, and would take that for V.
@@ -131,6 +131,15 @@ static inline void forward_queue_note_round(struct forward_queue *fq,
 		above = 0xffff;
 	fq->varies = ((FORWARD_QUEUE_VARIES_ROUNDS - 1) * fq->varies + above) /
 		     FORWARD_QUEUE_VARIES_ROUNDS;
+}
+
+/**
+ * forward_queue_forget_rounds() - after a silence the path may be another
+ * @fq: state
+ */
+static inline void forward_queue_forget_rounds(struct forward_queue *fq)
+{
+	fq->varies = 0;
 }
 
 /**

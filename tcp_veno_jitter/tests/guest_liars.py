@@ -30,6 +30,7 @@ PIECES = 8  # ACKs for one segment
 OPTIMIST_PKTS = 40  # nothing is seen to be lost: the receiver's window is the only bound
 BACKWARDS_TICKS = 40
 LEAP_AT = 12  # ACKs: in the first round trips
+HESITATES_US, PROMPT_ACKS = 20_000, 10
 
 
 class Honest(Peer):
@@ -106,6 +107,16 @@ class Divider(Peer):
         self.send_ack()
 
 
+class Hesitant(Peer):
+    """Holds its ACKs back but for one in ten: what waits seems to come and go by itself."""
+
+    def answer(self) -> None:
+        if self.sent_acks % PROMPT_ACKS == 0:
+            self.send_ack()
+        else:
+            self.wire.at(self.wire.now_us + HESITATES_US, self.send_ack)
+
+
 class Optimist(Peer):
     """Acknowledges what has been sent, whether it has arrived or not."""
 
@@ -133,7 +144,7 @@ class DsackFlood(Peer):
 
 # which reno does not look at
 BY_STAMPS = (ConstantStamp, FrozenLater, NoJitter, SlowClock, FromTheFuture)
-BY_ACKS = (Backwards, Divider, Optimist, DsackFlood)
+BY_ACKS = (Backwards, Divider, Hesitant, Optimist, DsackFlood)
 
 
 @dataclass(frozen=True)

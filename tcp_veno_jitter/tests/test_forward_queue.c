@@ -149,6 +149,9 @@ static void test_varies(void)
 	for (i = 0; i < 200; i++)
 		forward_queue_note_round(&fq, 80000, 90000);
 	EXPECT(!forward_queue_varies_us(&fq), "faster than the fastest");
+	forward_queue_note_round(&fq, ~0U, 0);
+	forward_queue_forget_rounds(&fq);
+	EXPECT(!forward_queue_varies_us(&fq), "not forgotten");
 	for (i = 0; i < 200; i++)
 		forward_queue_note_round(&fq, ~0U, 0);
 	EXPECT(forward_queue_varies_us(&fq) <= 0xffff << FORWARD_QUEUE_VARIES_SHIFT &&
