@@ -85,7 +85,7 @@
 #ifdef TCP_CONG_HAS_MIN_TSO_SEGS
 #define TCP_CONG_MIN_TSO_SEGS(handler)	.min_tso_segs = handler,
 #else
-#define TCP_CONG_MIN_TSO_SEGS(handler)
+#define TCP_CONG_MIN_TSO_SEGS(...)
 #endif
 
 #endif /* COMPAT_TCP_CONG_H */
