@@ -292,6 +292,8 @@ class SendTest(SinkTestCase):
                 text=True,
             )
             connection, _ = silent.accept()
+            connection.settimeout(WAIT_S)
+            connection.recv(1)  # it sends, so it knows that it is connected
             process.terminate()
             out, err = process.communicate(timeout=WAIT_S)
             connection.close()
