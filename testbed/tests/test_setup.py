@@ -76,16 +76,48 @@ def test_an_unwritable_cache(tmp_path):
     assert done.returncode == 1 and "set LAB_CACHE" in done.stderr
 
 
-def test_without_root_the_administrators_command_is_printed(tmp_path):
-    """No package is there, the user is not root, sudo would ask: the command to run, once."""
+def stubs_before_path(tmp_path: Path, scripts: dict[str, str]) -> str:
+    """Return a PATH on which each NAME is a shell SCRIPT."""
     stubs = tmp_path / "bin"
     stubs.mkdir()
-    for name, script in (("dpkg-query", "exit 1"), ("id", "echo 1000"), ("sudo", "exit 1")):
+    for name, script in scripts.items():
         (stubs / name).write_text(f"#!/bin/sh\n{script}\n")
         (stubs / name).chmod(0o755)
-    done = setup("packages", tmp_path, PATH=f"{stubs}:{os.environ['PATH']}")
+    return f"{stubs}:{os.environ['PATH']}"
+
+
+def test_without_root_the_administrators_command_is_printed(tmp_path):
+    """No package is there, the user is not root, sudo would ask: the command to run, once."""
+    path = stubs_before_path(
+        tmp_path, {"dpkg-query": "exit 1", "id": "echo 1000", "sudo": "exit 1"}
+    )
+    done = setup("packages", tmp_path, PATH=path)
     assert done.returncode == 1
     assert "apt-get install -y" in done.stderr and "linux-source-6.12" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("locked", "broken"),
+    [(2, ""), (0, "Unable to fetch some archives"),
+     (0, "Could not open lock file /var/lib/apt/lists/lock - open (30: Read-only file system)")],
+    ids=["locked", "broken", "read-only"],
+)  # fmt: skip
+def test_another_apt_that_reads_lists_is_waited_for(tmp_path, locked, broken):
+    """Whatever else is wrong with the lists is said at once."""
+    calls, status = tmp_path / "calls", int(bool(broken))
+    apt = f"""
+        echo $1 >>{calls}
+        [ $1 = update ] || exit 0
+        [ $(grep -c update {calls}) -gt {locked} ] && echo "E: {broken}" && exit {status}
+        echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7"
+        exit 100"""
+    path = stubs_before_path(
+        tmp_path, {"dpkg-query": "exit 1", "id": "echo 0", "sleep": "exit 0", "apt-get": apt}
+    )
+    done = setup("packages", tmp_path, PATH=path)
+    assert done.returncode == status, done.stderr
+    installs = ["install"] * (not status)
+    assert calls.read_text().split() == ["update"] * (locked + 1) + installs
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system: needs root")
