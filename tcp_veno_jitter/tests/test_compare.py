@@ -25,7 +25,7 @@ from labtest.boot import assert_claimed, run_scripts, verdict_count
 
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
-from cctools import Complaint, pinging, rounds, sequence, transfers, verdict  # noqa: E402
+from cctools import Complaint, compare, pinging, rounds, sequence, transfers, verdict  # noqa: E402
 from cctools.rounds import Plan, run_rounds  # noqa: E402
 from cctools.transfers import Failed, Refused, Transfer  # noqa: E402
 
@@ -322,6 +322,23 @@ def test_what_is_wrong_is_one_line_with_its_cure(arguments, cure, tmp_path):
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("cc-compare: ") and cure in last
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("default", "tried"),
+    [
+        ("cubic", ("cubic", "veno_jitter", "bbr")),
+        ("reno", ("reno", "veno_jitter", "bbr")),
+        ("veno_jitter", ("veno_jitter", "cubic", "bbr")),
+        ("tabe", ("tabe", "cubic", "veno_jitter", "bbr")),
+    ],
+)
+def test_who_has_ours_already_sees_it_beside_cubic(default, tried, monkeypatch):
+    """The machine's default is what the others are held against."""
+    for name, value in (("default", default), ("usable", True), ("check", None)):
+        monkeypatch.setattr(compare.algorithms, name, lambda *_name, value=value: value)
+    options = compare.parser().parse_args(["192.0.2.1"])
+    assert compare.chosen(options) == (tried, default)
 
 
 @needs_two

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cctools import Complaint, algorithms, option_parser, rounds, say
+from cctools.connections import OURS
 from cctools.page import page
 from cctools.pinging import family_of, pinging
 from cctools.rounds import Plan, Run, Slot, run_rounds
@@ -46,6 +47,7 @@ from cctools.verdict import (
 
 PROGRAM = "cc-compare"
 TRIED_FIRST = ("veno_jitter", "bbr")  # beside the machine's default, where they can be had
+USUAL = "cubic"  # what a machine has whose default is none of ours
 WARM_UP_S = 1.0
 IDLE_PING_S = 2.0
 INTERRUPTED = 130
@@ -145,7 +147,8 @@ def parser() -> argparse.ArgumentParser:
     add = made.add_argument
     add("host", metavar="HOST", help="where `iperf3 -s` runs (with --command: what is pinged)")
     add("-a", "--algorithms", metavar="A,B", help="which (default: this machine's default, and"
-        " veno_jitter and bbr where they can be had)")  # fmt: skip
+        " veno_jitter and bbr where they can be had; cubic, too, if the default is one of"
+        " ours)")  # fmt: skip
     add("-b", "--baseline", metavar="A", help="what the others are compared with (default: this"
         " machine's default, or the first named)")  # fmt: skip
     ways = made.add_mutually_exclusive_group()
@@ -195,7 +198,8 @@ def chosen(options: argparse.Namespace) -> tuple[tuple[str, ...], str]:
     if options.algorithms is None:
         if options.load:
             algorithms.load(TRIED_FIRST[0])
-        names = [default, *(name for name in TRIED_FIRST if algorithms.usable(name))]
+        others = (USUAL, *TRIED_FIRST) if default in OURS else TRIED_FIRST
+        names = [default, *(name for name in others if algorithms.usable(name))]
         names = list(dict.fromkeys(names))
         if len(names) < 2:
             algorithms.check(TRIED_FIRST[0])

@@ -302,8 +302,8 @@ def log(file: TextIO, source: Source, selection: Selection, interval_s: float) -
 def parser() -> argparse.ArgumentParser:
     made = option_parser(PROGRAM, DESCRIPTION, EPILOG)
     add = made.add_argument
-    add("words", nargs="*", metavar="WORD", help="only connections whose addresses, algorithm or"
-        " state have all of these")  # fmt: skip
+    add("words", nargs="*", metavar="WORD", help="only connections whose addresses, algorithm,"
+        " state or law have all of these")  # fmt: skip
     add("-a", "--algorithms", metavar="A,B", help="only connections with these")
     add("--ours", action="store_true", help=f"only {', '.join(OURS)}")
     add("-s", "--sort", choices=NAMES, default="rate", metavar="COLUMN", help="one of"
