@@ -25,8 +25,10 @@
  *            the first sign of a limit: a loss, or eight packets in a row that
  *            wait. While packets are lost no more is sent than arrives.
  *            A queue begins to stand: drain it, ALONE.
- *            Losses, and an eighth more is not delivered: listen. They were
- *            noise: go on. They were not: ALONE.
+ *            Losses, and an eighth more is not delivered: listen, ALONE. They
+ *            were noise: go on here.
+ *            An eighth more is not delivered three times: ALONE.
+ *            A timeout: SHARED.
  *   ALONE    The queue is ours. +1 a round trip while N < beta, +1/2 above,
  *            faster after 8 round trips without a queue. Q at a tenth of base
  *            is drained: w sinks to max(ocwnd, w - N) + 1. One that came at
@@ -41,8 +43,8 @@
  *            loss in two dips: ALONE. A dip that ends it shows that nobody else
  *            was there: next time twice as many drains are tried before SHARED.
  *
- * What a loss means depends on whether the path has *room*: a queue of at least
- * base / 8 has been seen there.
+ * What a loss means depends on whether the path has *room*: a queue above base / 8
+ * has been seen there of which beta packets were ours, or startup ended in one.
  *
  *   room     Only a full queue drops. A loss is congestion if q and Q are at
  *            the top of what Q has been, and that is deep (half of base) or the
@@ -68,20 +70,21 @@
  *           RTT, so they soon dip together; then the queue is empty, and base
  *           is what it is. A loss in a dip is of the window before.
  *   probe   SHARED, no room and no queue for 16 round trips, then 32 and so on:
- *           a quarter more than the most it ever had. If that is delivered,
- *           STARTUP.
+ *           a quarter more than the window or its last maximum. If that is
+ *           delivered, STARTUP.
  *
  *   symbol  field                    unit
  *   V       forward                  us
  *   Q       standing_us              us
  *   base    base_us                  us
  *   w       tcp_snd_cwnd()           packets
- *   ocwnd   bandwidth * base / mss   packets
+ *   ocwnd   bandwidth * (RTT - Q) / mss   packets
  *
  * cong_control replaces the core's window reduction: the window sinks by one
  * packet for two that arrive, so the ACK clock goes on. It does not grow while
  * a loss that is congestion is being repaired. The core's recovery decides what
- * to retransmit as ever.
+ * to retransmit as ever. Where it sinks to after a loss that is congestion: ALONE
+ * to what drains the queue, or 0.85 w if that is less; SHARED to keep_percent of w.
  *
  * Without time stamps q is that of the round trip. With them, what is queue on
  * the way back by the receiver's clock alone excuses no loss: where the round
@@ -137,18 +140,18 @@ MODULE_PARM_DESC(peer_clock,
 
 /* What the law is tuned by; docs/veno_jitter.md has the reason of each. */
 #define VJ_ROOM_SHIFT		3	/* base / 8 is a queue that counts */
-#define VJ_LITTLE_SHIFT		6	/* 1/64: of base no queue, of packets no loss */
+#define VJ_LITTLE_SHIFT		6	/* 1/64: a queue, a share of loss, that is ignored */
 #define VJ_TOP_PERCENT		85	/* of the largest Q is the top */
-#define VJ_PATTERN		3	/* times that are no accident */
+#define VJ_PATTERN		3	/* repetitions that are a pattern */
 #define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
-#define VJ_CALM_ROUNDS		8	/* that are a while: without a queue, or base */
+#define VJ_CALM_ROUNDS		8	/* without a queue, or without base, that matter */
 #define VJ_BASE_S		5	/* how long base may go unseen */
 #define VJ_FILLS		5	/* of drains in vain, then a dip */
 
 /* What follows from those. */
 #define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then a queue is drained */
 #define VJ_FILLS_MAX		(3 * VJ_FILLS)	/* dips in vain: others fill it */
-#define VJ_LOSS_PKTS		((1 << VJ_LITTLE_SHIFT) / 2)	/* one of fewer is no share */
+#define VJ_LOSS_PKTS		((1 << VJ_LITTLE_SHIFT) / 2)	/* smallest sample of losses */
 
 /* What follows from the medium, the core or an RFC. */
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
@@ -179,11 +182,11 @@ enum vj_state {
 };
 
 enum vj_trial {
-	VJ_NO_TRIAL,
-	VJ_DIP,		/* less is sent */
-	VJ_DIPPED,	/* that shows in this round trip */
-	VJ_PROBE,	/* more is sent */
-	VJ_PROBED,
+	VJ_NO_TRIAL,	/* but it may listen: a hold with @listens */
+	VJ_DIP,		/* the window is lowered, more is still in flight */
+	VJ_DIPPED,	/* what is acknowledged was sent with the lower window */
+	VJ_PROBE,	/* the window is raised */
+	VJ_PROBED,	/* what is acknowledged was sent with the larger window */
 };
 
 /**
@@ -199,12 +202,13 @@ enum vj_trial {
  * @standing_max_us: largest Q and V, fading (us)
  * @round_end: this round trip ends when that is delivered (packets)
  * @lost: tp->lost when it began, its lower half (packets)
- * @w_max: SHARED: of CUBIC; ALONE: the window before drains that others fill;
- *	STARTUP: most that was delivered in a round trip (packets); ALONE after
- *	SHARED: still CUBIC's
+ * @w_max: STARTUP: most that was delivered in a round trip; SHARED: W_max of CUBIC;
+ *	ALONE: largest window that was drained, or still W_max, until 16 round trips
+ *	without a queue (packets)
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
- * @recent_us: smallest RTT since the last dip or so (us)
+ * @recent_us: newest RTT that counted as base; when a dip is due the last round
+ *	trip's, to fall again from there (us)
  * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
  * @epoch: when CUBIC's window was reduced, without pauses since (2^VJ_STAMP_SHIFT us)
  * @sent: packets of earlier round trips, too few yet for a share (packets)
@@ -212,8 +216,8 @@ enum vj_trial {
  * @calm: round trips without a queue
  * @queued: startup: packets in a row that met one; SHARED, @fooled:
  *	round trips in which one stood
- * @quiet: packets of the loss sample that met no queue, less VJ_QUIET_PKTS for
- *	each that did
+ * @quiet: RTTs of the loss sample that met no queue, less VJ_QUIET_PKTS for each
+ *	that did
  * @shown: RTT is not longer than base and the smallest q of it say
  * @state: enum vj_state
  * @trial: enum vj_trial
@@ -221,29 +225,36 @@ enum vj_trial {
  * @draining: the window is sinking to snd_ssthresh
  * @random: the last loss was noise
  * @judged: there was a verdict in this round trip
- * @answered: the last sink was for a loss: no second one during this hold
+ * @answered: the losses of this hold, or dip, are answered: no second time until it
+ *	ends
  * @probed: the next ssthresh hook is for a tail loss probe
  * @roomy: a queue of base / 8 was seen, of which beta packets were ours; a deep
  *	one if @fooled
- * @resisted: overflows of a deep queue that we drain
+ * @resisted: round trips in which a deep queue overflowed that we drain
  * @hold: round trips without growth and drains
- * @tops: how many of the last losses were at the top
+ * @tops: one more for each loss at the top of the queue, two less for another
  * @trusts: the receiver's clock is used
- * @vain: startup: round trips without gain; else: those, without a hold, that
- *	ended with a deep queue
+ * @vain: STARTUP: round trips in a row without gain; else: those with a deep queue
+ *	since the last without one; VJ_PATTERN at most
  * @undo_state: state before the loss that may have been none
+ * @undo_roomy: what it had shown of the path by then: @roomy
+ * @undo_struck: @struck of then
+ * @undo_fooled: @fooled of then
  * @listens: the losses after this drain are what noise there is
  * @stood: round trips in a row with a queue to drain
  * @jumped: the queue came within a round trip
  * @fills: how much drains were in vain: more for each that leaves a queue of
  *	ours, less for each round trip without one
- * @shy: without room: probes since a queue was seen; with room: how often
- *	SHARED was left because nobody else was there, since a loss there
+ * @shy: without room: probes since a queue was seen, each doubles the wait for the
+ *	next; with room: dips that ended SHARED since a loss there, each doubles the
+ *	drains until SHARED
  * @struck: it has listened: the next excess makes it SHARED
  * @falls: the round trip got shorter by a sixteenth
- * @fooled: too much was lost although a queue seemed to tell: only a deep one does
+ * @fooled: too much was lost although there seemed to be room: only a deep queue,
+ *	or a steady one, is room from then on
  * @lossy: SHARED, with room: packets were lost
- * @doubted: SHARED: the last dip met a queue, or there was none since a loss
+ * @doubted: SHARED, with room, after a loss: the next dip that finds no queue does not
+ *	end it, the one after that does
  * @returns: startup goes on if what is heard is noise
  * @settled: SHARED: what this round trip loses is noise
  */
@@ -268,8 +279,11 @@ struct veno_jitter {
 	u16 base_stamp;
 	u16 epoch;
 	u8 calm;
-	u8 queued:5,
-	   shown:1;
+	u8 queued:4,
+	   shown:1,
+	   undo_roomy:1,
+	   undo_struck:1,
+	   undo_fooled:1;
 	s16 quiet;
 	u8 fills;
 	u32 state:2,
@@ -401,13 +415,16 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
 }
 
 /*
- * There is a queue that shows when the path is full; @shy counts another thing.
+ * There is a queue that shows when the path is full; @shy and @calm count another
+ * thing.
  * One that is @sure, deep or steady, forgives what a short one has misled to.
  */
 static void vj_see_room(struct veno_jitter *vj, bool sure)
 {
-	if (!vj->roomy)
+	if (!vj->roomy) {
 		vj->shy = 0;
+		vj->calm = 0;
+	}
 	if (!vj->roomy || sure)
 		vj->struck = 0;
 	if (sure)
@@ -415,7 +432,7 @@ static void vj_see_room(struct veno_jitter *vj, bool sure)
 	vj->roomy = 1;
 }
 
-/* A round trip that is otherwise takes back an eighth of those counted. */
+/* A round trip that is otherwise takes back an eighth of those counted, and one. */
 static u8 vj_less(u8 rounds)
 {
 	return rounds - min(rounds, rounds / 8 + 1);
@@ -427,7 +444,7 @@ static bool vj_is_empty(const struct veno_jitter *vj, bool deep)
 	return !vj_is_room(vj, vj->standing_us) || (!deep && !vj->slow);
 }
 
-/* Nobody's packets wait, as far as has been seen in the last minutes. */
+/* The smallest RTT of the last round trip is at most 9/8 of base: nobody's packets wait. */
 static bool vj_is_clear(const struct veno_jitter *vj)
 {
 	return vj_standing_rtt_us(vj) <=
@@ -493,7 +510,7 @@ static void vj_note_full_packets(struct veno_jitter *vj,
 			      least_us + (least_us >> VJ_ROOM_SHIFT)));
 }
 
-/* A queue that is none (us), where losses tell what noise is. */
+/* The largest q that counts as no queue where noise is heard (us). */
 static u32 vj_quiet_us(const struct veno_jitter *vj)
 {
 	u32 quiet_us = vj->base_us >> VJ_LITTLE_SHIFT;
@@ -611,6 +628,24 @@ static u64 vj_update_bandwidth(struct veno_jitter *vj,
 	return rate;
 }
 
+/*
+ * ACKs that wait for their turn on the way back, as over Wi-Fi, make a round trip
+ * longer, but not the path slower: if one came within 9/8 of base, and the last
+ * packet met no queue (@last_us: its q), all that was delivered would have come in
+ * 17/16 of base (bytes/s). A queue that more packets make meets the last one most.
+ */
+static u64 vj_rate_without_waits(const struct veno_jitter *vj,
+				 const struct tcp_sock *tp, u32 delivered_pkts,
+				 u32 last_us)
+{
+	u64 bytes = (u64)delivered_pkts * tp->mss_cache;
+
+	if (!vj_is_clear(vj) || !vj->base_us || last_us > vj->base_us >> 4)
+		return 0;
+	return div_u64(bytes * USEC_PER_SEC,
+		       vj->base_us + (vj->base_us >> 4));
+}
+
 /* What B needs without a queue (packets). */
 static u32 vj_ocwnd_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj)
 {
@@ -655,8 +690,10 @@ static void vj_sink(struct sock *sk, u32 target_pkts)
 		vj_enter(vj, VJ_ALONE);
 		vj->w_max = 0;
 	}
-	if (vj->trial >= VJ_PROBE)
+	if (vj->trial >= VJ_PROBE) {
 		vj->trial = VJ_NO_TRIAL;
+		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), tp->snd_ssthresh));
+	}
 	vj->draining = 1;
 	vj->hold = VJ_HOLD_ROUNDS - (vj->state == VJ_SHARED && vj->roomy);
 	vj->answered = 0;
@@ -677,15 +714,17 @@ static bool vj_dips(const struct veno_jitter *vj)
 
 /*
  * RFC 9438, sections 4.6 and 4.7: a new maximum, less if the last one was not
- * reached, and where the window sinks to.
+ * reached, and where the window sinks to. SHARED that only @begins has its maximum
+ * already. Below half of the last one the window had not come back yet: that
+ * maximum fades, and the window is no new one.
  */
-static u32 vj_cubic_reduce(struct veno_jitter *vj, const struct tcp_sock *tp)
+static u32 vj_cubic_reduce(struct veno_jitter *vj, const struct tcp_sock *tp,
+			   bool begins)
 {
 	u32 keep = tcp_param_get(&vj_keep_percent);
 	u32 w = vj_window_pkts(tp, vj);
 
-	/* one that began just now has its maximum; half is not asked back yet */
-	if (vj->epoch != vj_stamp(tp)) {
+	if (!begins) {
 		u32 most = w < vj->w_max / 2 ? vj->w_max : w;
 
 		vj->w_max = w < vj->w_max ?
@@ -697,18 +736,19 @@ static u32 vj_cubic_reduce(struct veno_jitter *vj, const struct tcp_sock *tp)
 
 /*
  * The usual share from now on. If that is because others filled what we drained,
- * the window that was given up is asked for again.
+ * the window that was given up is asked for again. Return: it was not so before.
  */
-static void vj_share(struct veno_jitter *vj, const struct tcp_sock *tp)
+static bool vj_share(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	bool gave_way = vj->fills;
 
 	if (vj->state == VJ_SHARED)
-		return;
+		return false;
 	vj_enter(vj, VJ_SHARED);
 	vj->epoch = vj_stamp(tp);
 	if (!gave_way)
 		vj->w_max = vj_window_pkts(tp, vj);
+	return true;
 }
 
 /*
@@ -748,6 +788,7 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 	}
 	if (vj->struck && excess) {
 		vj_sink(sk, vj->w_max);
+		vj->answered = 1;
 		return;
 	}
 	if (gained || !tcp_is_cwnd_limited(sk)) {
@@ -894,17 +935,19 @@ static void vj_answer_excess(struct sock *sk)
 	/* with the queue: it may be others' */
 	u32 keep_pkts = tabe_window_pkts(&vj->bandwidth, vj_standing_rtt_us(vj),
 					 tp->mss_cache);
+	bool begins;
 
 	if (vj->state == VJ_ALONE && !vj->struck) {
 		vj_listen(sk, keep_pkts);
 		return;
 	}
-	vj_share(vj, tp);
+	begins = vj_share(vj, tp);
 	if (vj->roomy)
 		vj->shy = 0;
 	vj->fooled |= vj->roomy;
 	vj->roomy = 0;
-	vj_sink(sk, min(7 * keep_pkts / 8, vj_cubic_reduce(vj, tp)));
+	vj_sink(sk, min(7 * keep_pkts / 8, vj_cubic_reduce(vj, tp, begins)));
+	vj->answered = 1;
 	/* not more than was delivered: what is lost above is no noise */
 	vj->w_max = min(vj->w_max, keep_pkts);
 }
@@ -958,7 +1001,8 @@ static void vj_begin_trial(struct sock *sk, enum vj_trial trial, u32 pkts,
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	vj->trial = trial;
-	vj->answered = 0;
+	/* an answer that a hold waits for is one to what is lost in a dip, too */
+	vj->answered &= !!vj->hold;
 	tp->snd_ssthresh = max(back_pkts, 2U);
 	tcp_snd_cwnd_set(tp, pkts);
 }
@@ -999,9 +1043,10 @@ static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 	u64 most = (u64)tp->snd_ssthresh * tp->mss_cache * USEC_PER_SEC;
 
 	vj->trial = VJ_NO_TRIAL;
-	most -= most * vj->noise >> VJ_SHARE_SHIFT;
+	most -= (most >> VJ_SHARE_SHIFT) * vj->noise;
 	if (excess || rate_bytes_per_s * vj->base_us < most / 8 * 9) {
 		vj_sink(sk, min(tp->snd_ssthresh, vj_ocwnd_pkts(tp, vj)));
+		vj->answered = excess;
 		return;
 	}
 	vj_enter(vj, VJ_STARTUP);
@@ -1018,8 +1063,9 @@ static bool vj_needs_trial(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 w = tcp_snd_cwnd(tp);
 	u32 most = max(w, vj->w_max);
+	u32 probe = most + DIV_ROUND_UP(most, 4);
+	u32 half, wait;
 	bool unseen;
-	u32 half;
 
 	if (vj->state == VJ_STARTUP || vj->draining || vj->listens)
 		return false;
@@ -1042,13 +1088,17 @@ static bool vj_needs_trial(struct sock *sk)
 		vj_begin_trial(sk, VJ_DIP, half, w);
 		return true;
 	}
+	wait = most < VJ_STARTUP_PKTS ? 2 * VJ_CALM_ROUNDS :
+	       min(2 * VJ_CALM_ROUNDS << vj->shy, VJ_CALM_MAX);
 	if (vj->state == VJ_SHARED && !vj->roomy && !vj->hold &&
-	    vj->calm >= (most < VJ_STARTUP_PKTS ? 2 * VJ_CALM_ROUNDS :
-			 min(2 * VJ_CALM_ROUNDS << vj->shy, VJ_CALM_MAX))) {
+	    vj->calm >= wait) {
+		/* the next queue ends the wait of who does not use its window */
+		vj->calm = wait;
+		if (!tcp_is_cwnd_limited(sk) || probe > tp->snd_cwnd_clamp)
+			return false;
 		vj->calm = VJ_CALM_ROUNDS;
 		vj->shy = min(vj->shy + 1, 4);
-		vj_begin_trial(sk, VJ_PROBE, most + DIV_ROUND_UP(most, 4),
-			       most);
+		vj_begin_trial(sk, VJ_PROBE, probe, most);
 		return true;
 	}
 	return false;
@@ -1062,8 +1112,10 @@ static bool vj_try(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 
 	switch (vj->trial) {
 	case VJ_DIP:
-		if (tcp_packets_in_flight(tp) <= tcp_snd_cwnd(tp))
+		if (tcp_packets_in_flight(tp) <= tcp_snd_cwnd(tp)) {
 			vj->trial = VJ_DIPPED;
+			vj->answered = 0;
+		}
 		return true;
 	case VJ_DIPPED:
 		/* others dip as well: it may yet be empty */
@@ -1156,7 +1208,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 		too_much = 5 * (u64)lost_pkts > 2 * (u64)sent_pkts ||
 			   (excess > 0 && excess * excess > (s64)expected);
 	}
-	/* a drain or a dip that ends lets the next round trip find it again */
+	/* nobody acts on an excess during a hold or a dip: the sample is kept for later */
 	if (sent_pkts < most_pkts &&
 	    (!too_much || (!vj->listens && !vj->answered &&
 			   (vj->hold || vj_dips(vj))))) {
@@ -1164,7 +1216,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 		vj->sent_lost = lost_pkts;
 		return too_much;
 	}
-	/* a little that was heard in passing does not make this the second time */
+	/* what is heard takes the place of the noise; of one that counts, of half */
 	if (vj->listens && vj_is_settled(vj, tp) &&
 	    5 * (u64)lost_pkts <= 2 * (u64)sent_pkts)
 		vj_hear(vj, sent_pkts, lost_pkts,
@@ -1279,6 +1331,10 @@ static noinline void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	vj->lost = tp->lost;
 	if (!measured)
 		return;
+	/* the first round trip after a silence has no beginning */
+	if (rate)
+		rate = max(rate, vj_rate_without_waits(vj, tp, sent - lost,
+						       last_us));
 
 	if (vj->slow && (deep || (!vj->fooled && vj_is_room(vj, vj->standing_us))))
 		vj_see_room(vj, deep);
@@ -1288,11 +1344,11 @@ static noinline void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	       vj->standing_us <= vj_quiet_us(vj) : empty;
 	if (calm && vj_is_shown(vj))
 		vj->calm = min(vj->calm + 1, VJ_CALM_MAX);
-	else if (vj->state == VJ_SHARED && !vj->roomy && vj_is_shown(vj))
+	else if (vj->state != VJ_SHARED || vj->roomy)
+		vj->calm = 0;
+	else if (!calm)
 		/* one packet of our own is a queue where base is short */
 		vj->calm = vj_less(vj->calm);
-	else
-		vj->calm = 0;
 	if (vj_try(sk, rate, excess)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
@@ -1348,8 +1404,8 @@ static bool vj_may_grow(const struct sock *sk, const struct veno_jitter *vj)
 }
 
 /*
- * The smallest q of the last round trip as it was (us), with what there is on the
- * way back below base / 8: what varies by itself excuses no loss.
+ * Q with V put back, but no more than RTT - base (us): what varies by itself excuses
+ * no loss.
  */
 static u32 vj_whole_queue_us(const struct veno_jitter *vj)
 {
@@ -1375,8 +1431,8 @@ static bool vj_is_queueless(const struct tcp_sock *tp,
 /*
  * Only a full queue drops, and it is as full as it has ever been. A queue that
  * is kept short has its own top, where random losses happen as well: there it
- * takes several in a row. Without room, noise is what loses at least a packet of
- * each window.
+ * takes several in a row. Without room a loss is congestion, unless the noise alone
+ * takes a packet of every second window.
  */
 static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 {
@@ -1401,21 +1457,25 @@ static void vj_tell_verdict(const struct sock *sk, bool probed)
 	const struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_verdict_features features = {
 		.backlog = vj_backlog(tcp_sk(sk), vj),
-		.queue_us = vj->standing_us,
+		.queue_us = vj_whole_queue_us(vj),
 		.queue_max_us = vj->standing_max_us,
 	};
 
 	tcp_verdict(sk, !vj->random, probed, &features);
 }
 
-/* The queue overflows: if it was deep although we drained it, it is others'. */
-static void vj_note_overflow(struct veno_jitter *vj, const struct tcp_sock *tp)
+/*
+ * The queue overflows in this round trip: if it was deep although we drained it, it
+ * is others'. Return: SHARED begins.
+ */
+static bool vj_note_overflow(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	if (vj->state != VJ_ALONE)
-		return;
+		return false;
 	if (vj->vain == VJ_PATTERN ||
 	    (vj_is_deep(vj, vj->standing_us) && ++vj->resisted == VJ_PATTERN))
-		vj_share(vj, tp);
+		return vj_share(vj, tp);
+	return false;
 }
 
 /* Answer a loss or, if @signalled, a CE mark or a full queue of this host. */
@@ -1423,6 +1483,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
+	bool begins = false;
 	u32 keep_pkts = 0;
 
 	vj->judged = 1;
@@ -1432,18 +1493,17 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 			vj_tell_verdict(sk, probed);
 		if (vj->random)
 			return;
-		vj_note_overflow(vj, tp);
+		begins = vj_note_overflow(vj, tp);
 		/* one answer is enough until it shows */
 		if ((vj->hold || vj_dips(vj)) && vj->answered)
 			return;
 		if (vj->state == VJ_ALONE && !vj->roomy && !vj_dips(vj)) {
 			vj_answer_excess(sk);
-			vj->answered = 1;
 			return;
 		}
 	}
 	if (vj->state == VJ_SHARED) {
-		keep_pkts = vj_cubic_reduce(vj, tp);
+		keep_pkts = vj_cubic_reduce(vj, tp, begins);
 		if (vj->roomy) {
 			vj->doubted |= !vj->lossy;
 			vj->lossy = 1;
@@ -1508,19 +1568,31 @@ static void vj_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	vj->probed = tcp_loss_is_probed(tcp_sk(sk));
 }
 
+/* What the losses to come may change, and undo gives back. */
+static void vj_note_undo(struct veno_jitter *vj)
+{
+	vj->undo_state = vj->state;
+	vj->undo_roomy = vj->roomy;
+	vj->undo_struck = vj->struck;
+	vj->undo_fooled = vj->fooled;
+}
+
 /*
  * Fast retransmit, ECN, probes and timeouts come through here. The threshold is
  * where the window sinks to, or the window itself.
  */
 static u32 vj_ssthresh(struct sock *sk)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	bool probed = vj->probed;
 	bool signalled = tcp_loss_is_signalled(tp, probed);
 
 	vj->probed = 0;
-	vj->undo_state = vj->state;
+	vj_note_undo(vj);
+	/* what a probe sends more is not given back */
+	if (vj->trial >= VJ_PROBE)
+		tp->prior_cwnd = min(tp->prior_cwnd, tp->snd_ssthresh);
 	if (signalled || !vj->judged)
 		vj_judge(sk, signalled, probed);
 	if (vj->state == VJ_STARTUP || vj->draining || vj->trial ||
@@ -1573,14 +1645,43 @@ static void vj_set_state(struct sock *sk, u8 new_state)
 	tp->snd_ssthresh = min(tp->snd_ssthresh, most);
 }
 
-/* The core gives the old threshold back. */
+/*
+ * The losses were none, so what they took of the state, of room and of what is known
+ * of listening is given back, and CUBIC's last maximum is no less than the window
+ * before them (RFC 9438, section 4.9.2); its time begins anew, and noise stays as it
+ * was heard. Room that was seen since stays, and with it the end of STARTUP. The core
+ * gives the old threshold back, which STARTUP has none of.
+ */
 static u32 vj_undo_cwnd(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool probes = vj->trial >= VJ_PROBE;
+	u32 w = tcp_reno_undo_cwnd(sk);
+	u8 trial = vj->trial;
 
-	vj->state = vj->undo_state;
-	vj_forget_losses(vj, tcp_sk(sk));
-	return tcp_reno_undo_cwnd(sk);
+	vj_forget_losses(vj, tp);
+	/* what it has sent more is still to be judged */
+	if (probes)
+		vj->trial = trial;
+	vj->roomy |= vj->undo_roomy;
+	vj->struck &= vj->undo_struck;
+	vj->fooled &= vj->undo_fooled;
+	/* losses make STARTUP end, and SHARED begin; not the other way round */
+	if (vj->undo_state < vj->state) {
+		vj->vain = 0;
+		if (vj->undo_state == VJ_STARTUP && vj->roomy) {
+			vj->state = VJ_ALONE;
+			tp->prior_ssthresh = min(tp->prior_ssthresh, max(w, 2U));
+		} else {
+			vj->state = vj->undo_state;
+			if (vj->state == VJ_STARTUP)
+				vj->w_max = 0;
+		}
+	}
+	if (vj->state == VJ_SHARED)
+		vj->w_max = max(vj->w_max, probes ? tp->snd_ssthresh : w);
+	return w;
 }
 
 /* A pause is no time in which CUBIC's window grows: RFC 9438, section 5.8. */
@@ -1623,10 +1724,13 @@ static void vj_resume(struct sock *sk)
 	vj->fooled = 0;
 	vj->struck = 0;
 	vj->shy = 0;
+	vj->tops = 0;
+	vj->stood = 0;
 	vj->standing_max_us = 0;
 	forward_queue_forget_rounds(&vj->forward);
 	vj_forget_losses(vj, tp);
 	vj_enter(vj, VJ_STARTUP);
+	vj_note_undo(vj);
 	vj_update_pacing(sk);
 }
 
@@ -1702,4 +1806,4 @@ module_exit(vj_unregister);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("veno_jitter: short queues, loss differentiation, CUBIC's share beside others");
-MODULE_VERSION("0.3");
+MODULE_VERSION("0.4");

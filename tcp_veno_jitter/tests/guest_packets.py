@@ -2,6 +2,7 @@
 """Each decision of the modules, packet by packet, against a peer that a script drives."""
 
 import contextlib
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -111,6 +112,20 @@ def congested(name: str, receiver: Receiver = RECEIVERS[0]):
         peer.wire.link.rate_mbps, peer.wire.link.queue_pkts = SLOW_MBPS, 1000
         peer.wire.run(0.2 if name == "veno_jitter" else 0.06)  # it looks once a round trip
         yield peer
+
+
+class Turns(Link):
+    """ACKs wait for the turn of who sends them, which comes 10 to 30 ms after the last one."""
+
+    def __init__(self, dice: random.Random, **words):
+        super().__init__(**words)
+        self.dice, self.turn_us = dice, 0
+
+    def return_us(self, now_us: int) -> int:
+        self.turn_us = max(self.turn_us, now_us - 60_000)
+        while self.turn_us < now_us:
+            self.turn_us += self.dice.randrange(10_000, 30_000)
+        return self.turn_us + self.delay_us
 
 
 @dataclass(frozen=True)
@@ -353,7 +368,35 @@ def assert_goes_on(peer: Peer) -> None:
     assert peer.next > sent_bytes and peer.delivered_bytes > arrived_bytes
 
 
+# --- a station that waits for its turn ---------------------------------------
+
+
+@claim("ACKs in bursts 10 to 30 ms apart, as over Wi-Fi: random losses are noise", "veno_jitter")
+def check_bursts(name):
+    for seed in range(1, 7):
+        dice = random.Random(seed)
+        link = Turns(dice, rate_mbps=SLOW_MBPS, queue_pkts=50)
+        with Wire(link) as wire:
+            peer = Peer(wire, name)
+            peer.lose = lambda _segment, dice=dice: dice.random() < 0.01
+            peer.connect()
+            wire.run(20)
+            before_bytes = peer.delivered_bytes
+            wire.run(20)
+            mbps = (peer.delivered_bytes - before_bytes) * 8 / 20e6
+            assert mbps > 0.8 * SLOW_MBPS and not link.drops, (seed, mbps, link.drops)
+
+
 # --- undo --------------------------------------------------------------------
+
+
+def undos() -> int:
+    """How often the kernel has found in this namespace that what it took for losses were none."""
+    names, values = (
+        line.split() for line in open("/proc/self/net/netstat") if line.startswith("TcpExt:")
+    )
+    counts = dict(zip(names[1:], map(int, values[1:]), strict=True))
+    return counts["TCPFullUndo"] + counts["TCPPartialUndo"] + counts["TCPDSACKUndo"]
 
 
 def check_undo(name, receiver):
@@ -377,6 +420,48 @@ claim("a loss that was a delay is undone: seen by time stamps")(
 claim("a loss that was a delay is undone: seen by DSACK")(
     partial(check_undo, receiver=Receiver("no time stamps", wire={"tcp_timestamps": 0}))
 )
+
+
+@claim("losses that were a delay take nothing of what was known of the path", "veno_jitter")
+def check_undo_all(name):
+    """More comes late than noise explains, beside others: a path with room must not become one
+    without, where the next random loss would be congestion."""
+    with congested(name, Receiver("no time stamps", wire={"tcp_timestamps": 0})) as peer:
+        link = peer.wire.link
+        link.delay_us *= 2  # a queue that no drain and no dip empties: others'
+        peer.wire.run(8)
+        w, undone, again = peer.info().cwnd_pkts, undos(), peer.retransmits
+        until_us = peer.wire.now_us + 200_000
+        peer.hold_us = lambda segment: (
+            (segment.sent_us < until_us and not segment.again and segment.nth % 3 > 0) * 150_000
+        )
+        peer.wait_for(lambda now: now.ca_state == net.RECOVERY)
+        peer.wait_for(lambda now: undos() > undone)
+        assert peer.retransmits - again > 2 * w // 5, "fewer than noise explains"
+        peer.wait_for(lambda now: now.ca_state == net.OPEN)
+        peer.wire.run(0.3)
+        link.delay_us, link.rate_mbps = link.delay_us // 2, FAST_MBPS
+        peer.window_pkts = peer.info().cwnd_pkts
+        peer.wire.run(0.3)
+        answer = lose_next(peer)
+        assert answer.after.cwnd_pkts >= answer.before.cwnd_pkts - 1, answer
+
+
+@claim("undo after startup has met a queue does not begin it again", "veno_jitter")
+def check_undo_startup(name):
+    """Segments come late while the window doubles, and a queue shows before the core knows."""
+    with Wire(Link(rate_mbps=SLOW_MBPS), tcp_timestamps=0) as wire:
+        peer = Peer(wire, name)
+        peer.hold_us = lambda segment: (
+            (30 <= segment.nth < 60 and segment.nth % 3 == 0 and not segment.again) * 250_000
+        )
+        peer.connect()
+        peer.wait_for(lambda now: undos() > 0)
+        largest_pkts = 0
+        for _ in range(100):
+            wire.run(0.02)
+            largest_pkts = max(largest_pkts, peer.info().cwnd_pkts)
+        assert largest_pkts < 4 * wire.link.bdp_pkts(), largest_pkts
 
 
 @claim("a timeout that was a delay is undone")
