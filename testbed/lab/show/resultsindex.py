@@ -14,6 +14,10 @@ HEAD = """# Results
 
 Each page has a figure, the tables with intervals, the claims with what came of them, and the
 command that made it. What was lost stays in. `testbed/veno-lab publish --index` writes this page.
+
+A page is of the commit that it names, and algorithms change. Which pages have an earlier
+`veno_jitter`, and what is known of the present one there:
+[veno_jitter.md](../veno_jitter.md#measured).
 """
 
 
