@@ -42,6 +42,7 @@ COMMANDS = {
     "diff": Command("lab.judge.diff", "Is B worse than A? Runs, commits, kernels, modules.",
                     "diff results/before results/after"),
     "agree": Command("lab.judge.agree", "Do two backends measure the same?", "agree DIR DIR"),
+    "ns3": Command("lab.run.ns3", "A run's points again, by ns-3's own TCP.", "ns3 DIR OUT"),
     "verdicts": Command("lab.judge.verdicts", "How often was a loss taken for what it was?",
                         "verdicts DIR --csv all.csv"),
     "rates": Command("lab.show.rates", "Draw flows' rates over time, and their losses.",

@@ -9,7 +9,7 @@ from pathlib import Path
 from conftest import TESTBED
 
 
-def write_run(folder: Path, backend: str, goodputs: dict[tuple[float, int], float]) -> Path:
+def write_run(folder: Path, backend: str, goodputs: dict[tuple[float, int], float], **more) -> Path:
     folder.mkdir()
     meta = {
         "backend": backend,
@@ -17,6 +17,7 @@ def write_run(folder: Path, backend: str, goodputs: dict[tuple[float, int], floa
         "scenario": "s",
         "title": "t",
         "command": f"testbed/run s --backend {backend}",
+        **more,
     }
     (folder / "meta.json").write_text(json.dumps(meta))
     lines = [
@@ -53,6 +54,19 @@ def test_a_difference_is_named_and_fails(tmp_path):
     assert done.returncode == 1
     assert "1 of 2 medians agree" in done.stdout
     assert [line.endswith("| **no** |") for line in done.stdout.splitlines()[-2:]] == [False, True]
+
+
+def test_what_a_point_costs_is_told(tmp_path):
+    """In seconds of one core; not where some points are of an earlier run."""
+    took = {"wall_s": 10.0, "jobs": 2, "points": 8}
+    values = {(1, 1): 1.0}
+    first = write_run(tmp_path / "a", "virtual", values, **took)
+    second = write_run(tmp_path / "b", "ns-3", values, **took | {"points": 40})
+    resumed = write_run(tmp_path / "c", "vm", values, **took, points_of_earlier_runs=3)
+    told = "A point took 2.50 s of one core (virtual, Linux 6.12) and 0.50 s (ns-3, 6.12)."
+    assert told in agree(first, second).stdout
+    done = agree(first, resumed)
+    assert done.returncode == 0 and "A point took" not in done.stdout
 
 
 def test_what_is_no_run_is_refused(tmp_path):

@@ -50,7 +50,7 @@ def test_the_man_page_names_every_command():
         for line in section.splitlines()
         if line.startswith(".B") and r"\-" not in line
     ]
-    names = [name for line in bold for name in re.findall(r"\b[a-z]+\b", line)]
+    names = [name for line in bold for name in re.findall(r"\b[a-z]+[0-9]?\b", line)]
     assert sorted(names) == sorted(COMMANDS)
 
 

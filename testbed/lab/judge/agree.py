@@ -14,7 +14,7 @@ import typer
 from lab.common import exits, options
 from lab.common.errors import BadInput
 from lab.measure.stats import Estimate, estimate
-from lab.run.runs import place_text, read_meta, read_results
+from lab.run.runs import NS3, place_text, read_meta, read_results
 
 WITHIN = 0.03  # of the first run's median
 
@@ -28,7 +28,18 @@ class Run:
 
     @property
     def where(self) -> str:
-        return f"{self.meta['backend']}, Linux {self.meta['kernel_release']}"
+        kernel = self.meta["kernel_release"]
+        linux = "" if self.meta["backend"] == NS3 else "Linux "
+        return f"{self.meta['backend']}, {linux}{kernel}"
+
+    @property
+    def point_s(self) -> float | None:
+        """Seconds of one core that a point took, boots included; None if they are not known."""
+        if not {"wall_s", "jobs", "points"} <= self.meta.keys() or not self.meta["wall_s"]:
+            return None
+        if self.meta.get("points_of_earlier_runs") or not self.meta["points"]:
+            return None
+        return self.meta["wall_s"] * self.meta["jobs"] / self.meta["points"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +112,7 @@ def page(first: Run, second: Run, metric: str) -> str:
         "",
         f"{metric}, median and interval ({pairs[0].first.coverage:.1%}) of {pairs[0].first.n}"
         f" seeds. {agreeing} of {len(pairs)} medians agree within {WITHIN:.0%}, the worst is off by"
-        f" {worst:.1%}.",
+        f" {worst:.1%}.{_took(first, second)}",
         "",
         head,
         "|---" * 7 + "|",
@@ -110,10 +121,19 @@ def page(first: Run, second: Run, metric: str) -> str:
     return "\n".join(lines)
 
 
+def _took(first: Run, second: Run) -> str:
+    if first.point_s is None or second.point_s is None:
+        return ""
+    return (
+        f" A point took {first.point_s:.2f} s of one core ({first.where}) and"
+        f" {second.point_s:.2f} s ({second.where})."
+    )
+
+
 @app.command(no_args_is_help=True, context_settings=options.HELP)
 def main(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run, the reference.")],
-    other: Annotated[Path, typer.Argument(metavar="DIR", help="Of a run on another backend.")],
+    other: Annotated[Path, typer.Argument(metavar="DIR", help="On another backend, or of ns3.")],
     metric: Annotated[str, typer.Option(metavar="NAME", help="What is compared.")] = "goodput_mbps",
 ) -> None:
     """Compare two runs of a scenario on two backends or kernels, as a page.

@@ -81,8 +81,9 @@ def run_points(
     sweep = Sweep([], reused=len(points) - len(missing))
     todo = list({point.id: point for point in missing}.values())  # an axis may not concern all
     started = time.time()
+    about = about | {"jobs": crew.cores() if crew else jobs}
     if crew:
-        about = about | {"machines": crew.describe()}
+        about |= {"machines": crew.describe()}
     store.write_json("meta.json", _meta(about, points, backend, started, sweep))
     try:
         if todo:

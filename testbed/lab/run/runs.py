@@ -7,6 +7,7 @@ from typing import Any
 
 from lab.common.errors import BadInput
 
+NS3 = "ns-3"  # the backend of a run that is no Linux: `veno-lab ns3`
 META, RESULTS = "meta.json", "results.jsonl"
 
 
