@@ -199,9 +199,9 @@ def test_a_hanging_point_is_killed_and_the_rest_still_run(backend, monkeypatch):
     sweep = short_points(backend, ["reno"], [1, 2, 3], "1")
     no_rate = {hop: {"seed": 1} for hop in sweep[1].spec["links"]}
     sweep[1] = dataclasses.replace(sweep[1], spec=sweep[1].spec | {"links": no_rate})
-    real = backend.wall_limit_s
+    real = backend.point_limit_s
     monkeypatch.setattr(
-        backend, "wall_limit_s", lambda point: 3.0 if point is sweep[1] else real(point)
+        backend, "point_limit_s", lambda point: 3.0 if point is sweep[1] else real(point)
     )
     ended = []
     backend.run_batch(sweep, 0, lambda o: ended.append((o.point.seed, o.error)), threading.Event())

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from lab.run.patience import used_s
+
 TOLD_EVERY_S = 10  # of the lab's time
 STILL_CPU_S = 60.0  # of processor time, in which the lab's ought to have moved so far
 LOOKS = 30  # in that time
@@ -35,32 +37,22 @@ def _guest() -> tuple[int, Path] | None:
     return None
 
 
-def _processor_s(session: int) -> float:
-    """Return what the living processes of a SESSION have used of processors so far."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            ticks += (int(fields[11]) + int(fields[12])) * (int(fields[3]) == session)
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def _watch(stop: threading.Event) -> None:
     seen, since_s = "0", 0.0
     while not stop.wait(STILL_CPU_S / LOOKS):
         if not (guest := _guest()):
             continue
         pid, folder = guest
-        used_s = _processor_s(pid)
+        now_used_s = used_s(pid)
         now = "0"
         with contextlib.suppress(OSError):
             now = (folder / "clock").read_text().strip() or seen
         if now != seen:
-            seen, since_s = now, used_s
-        elif used_s - since_s > STILL_CPU_S:
+            seen, since_s = now, now_used_s
+        elif now_used_s - since_s > STILL_CPU_S:
             print(
-                f"lab: {used_s - since_s:.0f} s of processor time, and the lab's clock still is at"
-                f" {seen} s, or less than {TOLD_EVERY_S} s after: it moves only while everybody"
+                f"lab: {now_used_s - since_s:.0f} s of processor time, and the lab's clock still is"
+                f" at {seen} s, or less than {TOLD_EVERY_S} s after: it moves only while everybody"
                 " waits. A program spins (iperf3 3.12 --sctp can), or data flows where no link"
                 " has a rate. Ctrl-C ends it",
                 file=sys.stderr,

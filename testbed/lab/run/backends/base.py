@@ -31,6 +31,7 @@ from lab.ask.points import Point
 from lab.common.errors import BadInput, LabError, unknown
 from lab.run import build as builds
 from lab.run.cpus import claimed
+from lab.run.patience import Patience
 
 BATCH_MAX_POINTS = 100
 BOOTS_WORTH = 4  # so many times what a boot costs, a batch should
@@ -90,7 +91,7 @@ class Backend(ABC):
 
     name: ClassVar[str]
     clock: str  # "jumps": waiting costs nothing; "real": it costs what it takes
-    boot_limit_s: ClassVar[float]  # wall time until a guest that is not up counts as hung
+    boot_limit_s: ClassVar[float]  # after so much a guest that is not up counts as hung
     batch_wall_s: ClassVar[float]  # aim: so long that it hides the boot and still shows progress
     boot_cost_s: ClassVar[float] = 0.0  # what a guest takes to be up, and for each pair of hosts
     pair_cost_s: ClassVar[float] = 0.0
@@ -114,8 +115,14 @@ class Backend(ABC):
     def describe(self) -> dict[str, Any]:
         """Return what results depend on, for meta.json."""
 
-    def wall_limit_s(self, point: Point) -> float:
-        """Return after how much wall time without an end POINT counts as hung."""
+    @property
+    def time(self) -> str:
+        """What time a limit is of, in words."""
+        return "wall time" if self.clock == "real" else "processor time"
+
+    def point_limit_s(self, point: Point) -> float:
+        """Return after how much time without an end POINT counts as hung: of the processor, or with
+        a real clock of the wall (lab.run.patience)."""
         return 60.0 + 30 * self.cost_s(point)
 
     def batches(self, points: list[Point], jobs: int) -> list[list[Point]]:
@@ -178,7 +185,7 @@ class Backend(ABC):
             boot_limit_s = self.boot_limit_s + PAIR_LIMIT_S * points[0].pairs
             with self._guest(guest, cpu) as kernel:
                 up = False
-                progress_s = time.monotonic()
+                patience = Patience(kernel.pid, real=self.clock == "real")
                 while not stop.is_set():
                     ended = kernel.poll() is not None
                     self._came_up = self._came_up or (out / "up").exists()
@@ -186,15 +193,16 @@ class Backend(ABC):
                         outcome = _outcome(points[done], guest)
                         on_outcome(outcome)
                         done += 1
-                        progress_s = time.monotonic()
+                        patience.begin()
                         if outcome.error:
                             return done
                     if done == len(points):
                         return done
                     if not up and (out / "up").exists():
-                        up, progress_s = True, time.monotonic()
-                    limit_s = self.wall_limit_s(points[done]) if up else boot_limit_s
-                    if ended or time.monotonic() - progress_s > limit_s:
+                        up = True
+                        patience.begin()
+                    limit_s = self.point_limit_s(points[done]) if up else boot_limit_s
+                    if ended or patience.ended(limit_s):
                         return done + self._blame(points[done], guest, ended, limit_s, on_outcome)
                     time.sleep(0.02)
             return done
@@ -204,7 +212,7 @@ class Backend(ABC):
         up = (guest / "out" / "up").exists()
         if not up and not self._came_up:  # nor will it next time
             raise LabError(f"the lab kernel did not come up; its console said:\n{log[-3000:]}")
-        why = "the lab kernel stopped" if ended else f"no end within {limit_s:.0f} s of wall time"
+        why = "the lab kernel stopped" if ended else f"no end within {limit_s:.0f} s of {self.time}"
         why = why if up else f"the lab kernel did not come up: {why}"
         on_outcome(Outcome(point, guest, why, log))
         return 1
