@@ -415,8 +415,8 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
 }
 
 /*
- * There is a queue that shows when the path is full; @shy and @calm count another
- * thing.
+ * There is a queue that shows when the path is full. When it is first seen @shy and
+ * @calm begin anew, as they count other things without room.
  * One that is @sure, deep or steady, forgives what a short one has misled to.
  */
 static void vj_see_room(struct veno_jitter *vj, bool sure)
@@ -827,7 +827,7 @@ static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 		tp->snd_ssthresh = min(tp->snd_ssthresh, tcp_snd_cwnd(tp));
 }
 
-/* As above, but within the round trip: the next one would double it. */
+/* Within a round trip of startup, which would double the queue by its end. */
 static bool vj_meets_queue(const struct veno_jitter *vj,
 			   const struct tcp_sock *tp)
 {
@@ -924,7 +924,8 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 }
 
 /*
- * More is lost than noise explains. Less than what was delivered is sent for a
+ * More is lost than noise explains; or, without room and not yet SHARED, any loss
+ * that is congestion. Less than what was delivered is sent for a
  * while, which shows what noise there is; if that was not it, the path has no
  * queue that would show when it is full.
  */
@@ -1429,10 +1430,11 @@ static bool vj_is_queueless(const struct tcp_sock *tp,
 }
 
 /*
- * Only a full queue drops, and it is as full as it has ever been. A queue that
- * is kept short has its own top, where random losses happen as well: there it
- * takes several in a row. Without room a loss is congestion, unless the noise alone
- * takes a packet of every second window.
+ * Only a full queue drops, and it is as full as it has ever been. A queue that is
+ * kept short has its own top, where random losses happen as well: there it takes
+ * several: @tops is one more for each loss up there, two less for another. Without
+ * room a loss is congestion, unless the noise alone takes a packet of every second
+ * window.
  */
 static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 {
@@ -1646,11 +1648,12 @@ static void vj_set_state(struct sock *sk, u8 new_state)
 }
 
 /*
- * The losses were none, so what they took of the state, of room and of what is known
- * of listening is given back, and CUBIC's last maximum is no less than the window
- * before them (RFC 9438, section 4.9.2); its time begins anew, and noise stays as it
- * was heard. Room that was seen since stays, and with it the end of STARTUP. The core
- * gives the old threshold back, which STARTUP has none of.
+ * The losses were none, so what they took of the state, of room and of what is
+ * known of listening is given back, and CUBIC's last maximum is no less than the
+ * window before them (RFC 9438, section 4.9.2); its time goes on from the false
+ * reduction, and noise stays as it was heard. Room that was seen since stays, and
+ * with it the end of STARTUP. The core gives the old threshold back, which STARTUP
+ * has none of.
  */
 static u32 vj_undo_cwnd(struct sock *sk)
 {

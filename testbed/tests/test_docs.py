@@ -45,7 +45,7 @@ def test_sentences_are_read_without_scrolling(name):
 def test_the_first_pages_have_short_lines_and_commands_that_there_are(name):
     text = (PROJECT / name).read_text()
     assert [line for line in text.splitlines() if len(line) > LINE_MAX] == []
-    used = set(re.findall(r"testbed/veno-lab ([a-z]+)", text))
+    used = set(re.findall(r"testbed/veno-lab ([a-z]+[0-9]?)", text))
     assert used <= COMMANDS.keys()
     named = re.findall(r"testbed/run ([a-z][a-z0-9-]+)", text)
     known = {path.stem for path in scenario.list_scenarios()}
