@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,6 +46,7 @@ MODELS = {
     "lp": "TcpLp",
 }
 HOP_HAS = ("rate_mbps", "delay_ms", "loss_pct", "queue_pkts")
+TELL_EVERY_S = 10
 OF_THE_LAB = ("seed", "queue_bdp", "aggregate_pkts")  # say nothing more of a hop
 
 app = options.new_app()
@@ -79,12 +81,13 @@ def main(
     started = time.time()
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            found = [*pool.map(lambda point: simulate(program, point), wanted)]
+            results = pool.map(lambda point: simulate(program, point), wanted)
+            found = [*_told(results, len(wanted))]
         except (KeyboardInterrupt, LabError):
             pool.shutdown(cancel_futures=True)
             raise
     about = {key: meta[key] for key in ("scenario", "title", "source", "seeds")} | {
-        "command": shlex.join(["testbed/veno-lab", "ns3", *sys.argv[-2:]]),
+        "command": shlex.join(["testbed/veno-lab", "ns3", str(run), str(out)]),
         "backend": runs.NS3,
         "kernel_release": version,
         "points": len(found),
@@ -97,6 +100,16 @@ def main(
     write_atomically(out / runs.RESULTS, "".join(json.dumps(one) + "\n" for one in found))
     write_atomically(out / runs.META, json.dumps(about, indent=2) + "\n")
     print(f"{len(found)} points in {about['wall_s']:.0f} s: {out}")
+
+
+def _told(results: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]]:
+    """Give RESULTS on, and say now and then how many of TOTAL there are."""
+    told_s = time.monotonic()
+    for done, result in enumerate(results, 1):
+        yield result
+        if time.monotonic() - told_s > TELL_EVERY_S:
+            told_s = time.monotonic()
+            print(f"{done} of {total} points", file=sys.stderr, flush=True)
 
 
 def wanted_points(meta: dict[str, Any]) -> list[points.Point]:

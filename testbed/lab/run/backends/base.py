@@ -116,8 +116,8 @@ class Backend(ABC):
         """Return what results depend on, for meta.json."""
 
     @property
-    def time(self) -> str:
-        """What time a limit is of, in words."""
+    def limits_of(self) -> str:
+        """What time the limits are of, in words."""
         return "wall time" if self.clock == "real" else "processor time"
 
     def point_limit_s(self, point: Point) -> float:
@@ -212,7 +212,11 @@ class Backend(ABC):
         up = (guest / "out" / "up").exists()
         if not up and not self._came_up:  # nor will it next time
             raise LabError(f"the lab kernel did not come up; its console said:\n{log[-3000:]}")
-        why = "the lab kernel stopped" if ended else f"no end within {limit_s:.0f} s of {self.time}"
+        why = (
+            "the lab kernel stopped"
+            if ended
+            else f"no end within {limit_s:.0f} s of {self.limits_of}"
+        )
         why = why if up else f"the lab kernel did not come up: {why}"
         on_outcome(Outcome(point, guest, why, log))
         return 1
