@@ -50,8 +50,11 @@
  *            the top of what Q has been, and that is deep (half of base) or the
  *            last losses were at the top as well. Otherwise it is noise.
  *   no room  Nothing shows how full the path is, as with a policer or a queue
- *            of a few packets: a loss is congestion, unless noise alone takes a
- *            packet of every second window.
+ *            of a few packets. ALONE: a loss is congestion, unless noise alone
+ *            takes a packet of every second window. SHARED: noise, and half as
+ *            much again, is credited for each packet that is sent; a loss that
+ *            is beyond what has been saved of it is congestion, however large
+ *            the window.
  *
  * Noise is what is lost while less is sent than was delivered and three of four
  * packets meet no queue: that of others would drop just as well. Whatever is said of a
@@ -60,7 +63,7 @@
  * although a queue seems to tell, the queue is too short for it: only a deep one
  * is room from then on.
  *
- * Three trials ask the path what cannot be seen otherwise:
+ * Four trials ask the path what cannot be seen otherwise:
  *
  *   listen  too much is lost: three quarters of what was delivered, until 64
  *           packets have told the noise, or 192 if it takes few of them.
@@ -69,9 +72,12 @@
  *           round trip gets shorter. Flows of one kind see the same smallest
  *           RTT, so they soon dip together; then the queue is empty, and base
  *           is what it is. A loss in a dip is of the window before.
+ *   hush    SHARED, no room: each 5 s by the wall clock, and so at once with all
+ *           others of our kind, three quarters of the window for a sixteenth of
+ *           that time. What is lost then is noise, not what the others overflow.
  *   probe   SHARED, no room and no queue for 16 round trips, then 32 and so on:
  *           a quarter more than the window or its last maximum. If that is
- *           delivered, STARTUP.
+ *           delivered, a quarter more again, or STARTUP if a queue was seen once.
  *
  *   symbol  field                    unit
  *   V       forward                  us
@@ -152,6 +158,8 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then a queue is drained */
 #define VJ_FILLS_MAX		(3 * VJ_FILLS)	/* dips in vain: others fill it */
 #define VJ_LOSS_PKTS		((1 << VJ_LITTLE_SHIFT) / 2)	/* smallest sample of losses */
+#define VJ_QUIET_MAX		(4 * VJ_LOSS_PKTS)	/* remembered where only losses tell */
+#define VJ_CREDIT_PKTS		VJ_LOSS_PKTS	/* losses that noise may save */
 
 /* What follows from the medium, the core or an RFC. */
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
@@ -174,6 +182,8 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_SCATTER		18	/* (3 sigma)^2, of the sample and of what was heard */
 #define VJ_SHARE_SHIFT		16	/* of @noise */
 #define VJ_QUIET_PKTS		3	/* that met no queue, for one that did */
+#define VJ_CREDIT_SHIFT		8	/* of @credit */
+#define VJ_TURN_MAX_SHIFT	6	/* 5 s, 10 s, ... 320 s */
 
 enum vj_state {
 	VJ_STARTUP,	/* the window doubles */
@@ -185,6 +195,8 @@ enum vj_trial {
 	VJ_NO_TRIAL,	/* but it may listen: a hold with @listens */
 	VJ_DIP,		/* the window is lowered, more is still in flight */
 	VJ_DIPPED,	/* what is acknowledged was sent with the lower window */
+	VJ_HUSH,	/* the same, but a little, and to hear the noise */
+	VJ_HUSHED,
 	VJ_PROBE,	/* the window is raised */
 	VJ_PROBED,	/* what is acknowledged was sent with the larger window */
 };
@@ -213,11 +225,13 @@ enum vj_trial {
  * @epoch: when CUBIC's window was reduced, without pauses since (2^VJ_STAMP_SHIFT us)
  * @sent: packets of earlier round trips, too few yet for a share (packets)
  * @sent_lost: how many of them were lost (packets)
+ * @credit: vj_is_blind(), but in a hush: losses that noise explains and that have
+ *	not happened yet (1 / 2^VJ_CREDIT_SHIFT packet)
  * @calm: round trips without a queue
  * @queued: startup: packets in a row that met one; SHARED, @fooled:
  *	round trips in which one stood
  * @quiet: RTTs of the loss sample that met no queue, less VJ_QUIET_PKTS for each
- *	that did
+ *	that did; vj_is_blind(): of those since the last trial
  * @shown: RTT is not longer than base and the smallest q of it say
  * @state: enum vj_state
  * @trial: enum vj_trial
@@ -273,7 +287,10 @@ struct veno_jitter {
 	u32 w_max;
 	u16 lost;
 	u16 sent;
-	u16 sent_lost;
+	union {
+		u16 sent_lost;
+		u16 credit;
+	};
 	u16 credit_pkts;
 	u16 noise;
 	u16 base_stamp;
@@ -414,9 +431,22 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
 	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
 }
 
+/* A new sample of losses, or no credit. */
+static void vj_forget_sample(struct veno_jitter *vj)
+{
+	vj->sent = 0;
+	vj->sent_lost = 0;
+}
+
+/* Does nothing but losses tell how full the path is? */
+static bool vj_is_blind(const struct veno_jitter *vj)
+{
+	return vj->state == VJ_SHARED && !vj->roomy;
+}
+
 /*
- * There is a queue that shows when the path is full. When it is first seen @shy and
- * @calm begin anew, as they count other things without room.
+ * There is a queue that shows when the path is full. When it is first seen @shy, @calm
+ * and the sample begin anew, as they are of other things without room.
  * One that is @sure, deep or steady, forgives what a short one has misled to.
  */
 static void vj_see_room(struct veno_jitter *vj, bool sure)
@@ -424,6 +454,7 @@ static void vj_see_room(struct veno_jitter *vj, bool sure)
 	if (!vj->roomy) {
 		vj->shy = 0;
 		vj->calm = 0;
+		vj_forget_sample(vj);
 	}
 	if (!vj->roomy || sure)
 		vj->struck = 0;
@@ -667,6 +698,7 @@ static u32 vj_drained_pkts(const struct tcp_sock *tp,
 static void vj_enter(struct veno_jitter *vj, enum vj_state state)
 {
 	vj->state = state;
+	vj_forget_sample(vj);
 	vj->lossy = 0;
 	vj->doubted = 0;
 	vj->resisted = 0;
@@ -709,7 +741,7 @@ static u32 vj_window_pkts(const struct tcp_sock *tp, const struct veno_jitter *v
 
 static bool vj_dips(const struct veno_jitter *vj)
 {
-	return vj->trial == VJ_DIP || vj->trial == VJ_DIPPED;
+	return vj->trial && vj->trial < VJ_PROBE;
 }
 
 /*
@@ -923,6 +955,29 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 	}
 }
 
+/* What is delivered in a round trip with the queue, which may be others'. */
+static u32 vj_delivered_pkts(const struct veno_jitter *vj,
+			     const struct tcp_sock *tp)
+{
+	return tabe_window_pkts(&vj->bandwidth, vj_standing_rtt_us(vj),
+				tp->mss_cache);
+}
+
+/*
+ * Without room: less than what was delivered, and no more than that is asked for
+ * again soon: what is lost above is no noise. Windows of a few packets are measured
+ * too coarsely for that. Return: where the window sinks to (packets).
+ */
+static u32 vj_reduce_blindly(struct veno_jitter *vj, const struct tcp_sock *tp,
+			     bool begins)
+{
+	u32 delivered_pkts = vj_delivered_pkts(vj, tp);
+	u32 keep_pkts = vj_cubic_reduce(vj, tp, begins);
+
+	vj->w_max = min(vj->w_max, max(delivered_pkts, VJ_STARTUP_PKTS + 0U));
+	return min(7 * delivered_pkts / 8, keep_pkts);
+}
+
 /*
  * More is lost than noise explains; or, without room and not yet SHARED, any loss
  * that is congestion. Less than what was delivered is sent for a
@@ -933,13 +988,10 @@ static void vj_answer_excess(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	/* with the queue: it may be others' */
-	u32 keep_pkts = tabe_window_pkts(&vj->bandwidth, vj_standing_rtt_us(vj),
-					 tp->mss_cache);
 	bool begins;
 
 	if (vj->state == VJ_ALONE && !vj->struck) {
-		vj_listen(sk, keep_pkts);
+		vj_listen(sk, vj_delivered_pkts(vj, tp));
 		return;
 	}
 	begins = vj_share(vj, tp);
@@ -947,10 +999,9 @@ static void vj_answer_excess(struct sock *sk)
 		vj->shy = 0;
 	vj->fooled |= vj->roomy;
 	vj->roomy = 0;
-	vj_sink(sk, min(7 * keep_pkts / 8, vj_cubic_reduce(vj, tp, begins)));
+	vj_forget_sample(vj);
+	vj_sink(sk, vj_reduce_blindly(vj, tp, begins));
 	vj->answered = 1;
-	/* not more than was delivered: what is lost above is no noise */
-	vj->w_max = min(vj->w_max, keep_pkts);
 }
 
 /*
@@ -1008,6 +1059,17 @@ static void vj_begin_trial(struct sock *sk, enum vj_trial trial, u32 pkts,
 	tcp_snd_cwnd_set(tp, pkts);
 }
 
+/* A quarter more than @most; not by who does not use its window, nor beyond its clamp. */
+static bool vj_begin_probe(struct sock *sk, u32 most)
+{
+	u32 probe = most + DIV_ROUND_UP(most, 4);
+
+	if (!tcp_is_cwnd_limited(sk) || probe > tcp_sk(sk)->snd_cwnd_clamp)
+		return false;
+	vj_begin_trial(sk, VJ_PROBE, probe, most);
+	return true;
+}
+
 /*
  * Beside others a queue may be empty because they have just backed off: who has
  * lost packets to them looks twice.
@@ -1036,12 +1098,17 @@ static void vj_end_dip(struct sock *sk)
 	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 }
 
-/* Was an eighth more delivered than ever, and no more lost? */
+/*
+ * Was an eighth more delivered than ever, and no more lost? Then a quarter more again,
+ * rather than a startup, whose losses others would take for noise; where a queue was
+ * seen once, STARTUP.
+ */
 static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u64 most = (u64)tp->snd_ssthresh * tp->mss_cache * USEC_PER_SEC;
+	u32 w = tcp_snd_cwnd(tp);
 
 	vj->trial = VJ_NO_TRIAL;
 	most -= (most >> VJ_SHARE_SHIFT) * vj->noise;
@@ -1050,11 +1117,117 @@ static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 		vj->answered = excess;
 		return;
 	}
+	if (!vj->fooled) {
+		vj->w_max = w;
+		vj_begin_probe(sk, w);
+		return;
+	}
 	vj_enter(vj, VJ_STARTUP);
-	/* what misled is forgotten; a path that never had room is the same */
-	vj->struck &= !vj->fooled;
+	/* it misled, which is forgotten */
+	vj->struck = 0;
 	vj->fooled = 0;
-	tp->snd_ssthresh = tcp_snd_cwnd(tp);
+	tp->snd_ssthresh = w;
+}
+
+/* So much was lost of so much: that is noise, as sure as @weight of VJ_HEARD_PKTS. */
+static void vj_hear(struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts,
+		    s32 weight)
+{
+	u64 lost = (u64)min(lost_pkts, sent_pkts) << VJ_SHARE_SHIFT;
+	s32 share = min_t(u64, div_u64(lost, max(sent_pkts, 1U)), U16_MAX);
+
+	vj->noise += (share - vj->noise) * weight / VJ_HEARD_PKTS;
+}
+
+/*
+ * What is left of the credit after so much was lost of so much; below zero more was
+ * lost than noise explains. It is charged for each packet alike, so that large
+ * windows answer to the losses beyond noise as small ones do. Half as much as was
+ * heard is allowed beyond it, and two fifths at most.
+ */
+static s32 vj_credit(const struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts)
+{
+	u32 share = min(3 * vj->noise / 2, 2 * (1 << VJ_SHARE_SHIFT) / 5);
+	u64 heard = (u64)sent_pkts * share >> (VJ_SHARE_SHIFT - VJ_CREDIT_SHIFT);
+
+	return vj->credit + (s32)min_t(u64, heard, U16_MAX) -
+	       (s32)(min(lost_pkts, U16_MAX + 0U) << VJ_CREDIT_SHIFT);
+}
+
+static void vj_save_credit(struct veno_jitter *vj, s32 credit)
+{
+	vj->credit = clamp(credit, 0, VJ_CREDIT_PKTS << VJ_CREDIT_SHIFT);
+}
+
+/* After an answer or a hush: what noise takes while a reduction shows. */
+static void vj_renew_credit(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	vj_forget_sample(vj);
+	vj_save_credit(vj, vj_credit(vj, VJ_HOLD_ROUNDS * tcp_snd_cwnd(tp), 0));
+}
+
+/*
+ * A turn of the wall clock (us): 5 s, doubled until it is 64 round trips. It begins
+ * at the same instant for all flows of a host, and of hosts whose clocks agree; a
+ * longer one begins with each second shorter one.
+ */
+static u32 vj_turn_us(const struct tcp_sock *tp)
+{
+	u32 shortest_us = VJ_BASE_S * USEC_PER_SEC;
+	u32 rtt_us = tp->srtt_us >> 3;
+
+	return shortest_us << min(fls(rtt_us / (shortest_us >> VJ_LITTLE_SHIFT)),
+				  VJ_TURN_MAX_SHIFT);
+}
+
+/* How long ago it began (us). */
+static u32 vj_turned_us(const struct tcp_sock *tp)
+{
+	u64 now_us = ktime_to_us(ktime_get_real());
+
+	return do_div(now_us, vj_turn_us(tp));
+}
+
+/*
+ * Is it time for a hush? @round_us: how long this round trip was. A window that
+ * sinks goes back to where it sinks to.
+ */
+static bool vj_hushes(struct sock *sk, u32 round_us)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 w = vj->draining ? tp->snd_ssthresh : vj_window_pkts(tp, vj);
+
+	if (!vj_is_blind(vj) || vj->trial >= VJ_HUSH ||
+	    (tcp_in_slow_start(tp) && !vj->trial) ||
+	    vj_turned_us(tp) >= round_us)
+		return false;
+	vj->draining = 0;
+	vj_begin_trial(sk, VJ_HUSH, max(3 * w / 4, 2U), w);
+	return true;
+}
+
+/*
+ * A round trip of a hush, which lasts for a sixteenth of a turn. What is lost then is
+ * noise, if most packets meet no queue: all of our kind send less. So much as 64 of
+ * what was sent counts as what was known.
+ */
+static void vj_end_hush(struct sock *sk)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!vj->sent || vj_turned_us(tp) < vj_turn_us(tp) / 16)
+		return;
+	vj->trial = VJ_NO_TRIAL;
+	if (vj->quiet > -(s32)vj->sent && vj_is_shown(vj) &&
+	    5 * vj->sent_lost <= 2 * vj->sent)
+		vj_hear(vj, vj->sent, vj->sent_lost, VJ_HEARD_PKTS * vj->sent /
+			(vj->sent + 2 * VJ_LOSS_PKTS));
+	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
+	vj->answered = 0;
+	vj->quiet = 0;
+	vj_renew_credit(vj, tp);
 }
 
 /* Is it time for a trial? */
@@ -1064,7 +1237,6 @@ static bool vj_needs_trial(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 w = tcp_snd_cwnd(tp);
 	u32 most = max(w, vj->w_max);
-	u32 probe = most + DIV_ROUND_UP(most, 4);
 	u32 half, wait;
 	bool unseen;
 
@@ -1095,18 +1267,21 @@ static bool vj_needs_trial(struct sock *sk)
 	    vj->calm >= wait) {
 		/* the next queue ends the wait of who does not use its window */
 		vj->calm = wait;
-		if (!tcp_is_cwnd_limited(sk) || probe > tp->snd_cwnd_clamp)
+		if (!vj_begin_probe(sk, most))
 			return false;
 		vj->calm = VJ_CALM_ROUNDS;
 		vj->shy = min(vj->shy + 1, 4);
-		vj_begin_trial(sk, VJ_PROBE, probe, most);
 		return true;
 	}
 	return false;
 }
 
-/* A round trip of a trial, or the first: true. */
-static bool vj_try(struct sock *sk, u64 rate_bytes_per_s, bool excess)
+/*
+ * A round trip of a trial, or the first: true. It was @round_us long, and more was
+ * lost in it than noise explains if @excess.
+ */
+static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
+		   bool excess)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -1123,6 +1298,17 @@ static bool vj_try(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 		if (!vj->falls || vj_is_clear(vj))
 			vj_end_dip(sk);
 		return true;
+	case VJ_HUSH:
+		if (tcp_packets_in_flight(tp) <= tcp_snd_cwnd(tp)) {
+			vj->trial = VJ_HUSHED;
+			vj->answered = 1;
+			vj->quiet = 0;
+			vj_forget_sample(vj);
+		}
+		return true;
+	case VJ_HUSHED:
+		vj_end_hush(sk);
+		return true;
 	case VJ_PROBE:
 		vj->trial = VJ_PROBED;
 		return true;
@@ -1130,7 +1316,7 @@ static bool vj_try(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 		vj_end_probe(sk, rate_bytes_per_s, excess);
 		return true;
 	}
-	return vj_needs_trial(sk);
+	return vj_hushes(sk, round_us) || vj_needs_trial(sk);
 }
 
 /*
@@ -1146,16 +1332,6 @@ static bool vj_is_settled(const struct veno_jitter *vj,
 		return !vj->hold && 8 * (u64)tcp_snd_cwnd(tp) < 7 * (u64)vj->w_max &&
 		       vj_is_clear(vj);
 	return vj->hold == 1 && vj->quiet > 0 && vj_is_shown(vj);
-}
-
-/* So much was lost of so much: that is noise, as sure as @weight of VJ_HEARD_PKTS. */
-static void vj_hear(struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts,
-		    s32 weight)
-{
-	u64 lost = (u64)min(lost_pkts, sent_pkts) << VJ_SHARE_SHIFT;
-	s32 share = min_t(u64, div_u64(lost, max(sent_pkts, 1U)), U16_MAX);
-
-	vj->noise += (share - vj->noise) * weight / VJ_HEARD_PKTS;
 }
 
 /*
@@ -1187,9 +1363,22 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	u64 expected;
 	s64 excess;
 
+	if (vj->trial == VJ_HUSHED) {
+		vj->sent = min(vj->sent + sent_pkts, U16_MAX + 0U);
+		vj->sent_lost = min(vj->sent_lost + lost_pkts, U16_MAX + 0U);
+		return false;
+	}
 	if (!vj->listens) {
 		vj_hear_round(vj, tp, sent_pkts, lost_pkts);
-		vj->quiet = 0;
+		/* packets that repair a loss come in bursts: a longer look */
+		vj->quiet = vj_is_blind(vj) ?
+			    clamp(vj->quiet, -VJ_QUIET_MAX, VJ_QUIET_MAX) : 0;
+	}
+	if (vj_is_blind(vj)) {
+		s32 credit = vj_credit(vj, sent_pkts, lost_pkts);
+
+		vj_save_credit(vj, credit);
+		return credit < 0;
 	}
 	sent_pkts += vj->sent;
 	lost_pkts = min(lost_pkts + vj->sent_lost, sent_pkts);
@@ -1223,8 +1412,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 		vj_hear(vj, sent_pkts, lost_pkts,
 			vj->noise >> (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT) ?
 			VJ_HEARD_PKTS / 2 : VJ_HEARD_PKTS);
-	vj->sent = 0;
-	vj->sent_lost = 0;
+	vj_forget_sample(vj);
 	vj->quiet = 0;
 	return too_much;
 }
@@ -1258,17 +1446,18 @@ static void vj_hold(struct sock *sk)
 
 	if (vj->hold > 2 || !vj->listens) {
 		/* what is answered is no part of what is too much */
-		if (vj->hold && vj->answered) {
-			vj->sent = 0;
-			vj->sent_lost = 0;
+		if (vj->hold && vj->answered && vj->trial != VJ_HUSHED) {
+			if (vj_is_blind(vj))
+				vj_renew_credit(vj, tp);
+			else
+				vj_forget_sample(vj);
 		}
 		vj->hold -= !!vj->hold;
 	} else if (vj->hold == 2) {
 		if (vj->draining)
 			return;
 		vj->hold = 1;
-		vj->sent = 0;
-		vj->sent_lost = 0;
+		vj_forget_sample(vj);
 		vj->quiet = 0;
 	} else if (!vj->sent) {
 		vj->hold = 0;
@@ -1312,6 +1501,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	u32 sent = tp->delivered - vj->round_end + lost;
 	bool excess = vj_note_loss(vj, tp, sent, lost);
 	bool held = vj->hold;
+	u32 round_us = (u32)tp->tcp_mstamp - vj->bandwidth.t_us;
 	bool deep, empty, calm;
 	u64 rate;
 
@@ -1350,7 +1540,7 @@ static noinline void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	else if (!calm)
 		/* one packet of our own is a queue where base is short */
 		vj->calm = vj_less(vj->calm);
-	if (vj_try(sk, rate, excess)) {
+	if (vj_try(sk, round_us, rate, excess)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
 		vj_check_startup(sk, rate, lost, excess && !held);
@@ -1369,15 +1559,31 @@ static noinline void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	vj->settled = vj->state == VJ_SHARED && vj_is_settled(vj, tp);
 }
 
+/*
+ * The core counts ACKs for tcp_cong_avoid_ai() anew from each recovery on, and with
+ * noise each round trip has one: there it is each so many packets of all that were
+ * delivered that make the window grow.
+ */
 static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
 		    u32 acked_pkts)
 {
+	u32 since_pkts;
+
 	if (tcp_in_slow_start(tp)) {
 		acked_pkts = tcp_slow_start(tp, acked_pkts);
 		if (!acked_pkts)
 			return;
 	}
-	tcp_cong_avoid_ai(tp, vj->credit_pkts, acked_pkts);
+	if (vj->noise < 1 << (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT - 1) ||
+	    tcp_snd_cwnd(tp) < VJ_STARTUP_PKTS) {
+		tcp_cong_avoid_ai(tp, vj->credit_pkts, acked_pkts);
+		return;
+	}
+	since_pkts = tp->delivered % vj->credit_pkts;
+	if (since_pkts < acked_pkts)
+		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp) + 1 +
+					 (acked_pkts - since_pkts - 1) /
+					 vj->credit_pkts, tp->snd_cwnd_clamp));
 }
 
 /* One packet less for two that arrive, down to the threshold. */
@@ -1442,6 +1648,10 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 
 	if (vj->state == VJ_STARTUP)
 		return false;
+	if (vj_is_blind(vj))
+		return vj->trial != VJ_HUSHED &&
+		       vj_credit(vj, tp->delivered - vj->round_end,
+				 vj_lost_pkts(vj, tp)) < 0;
 	if (!vj->roomy || !vj_is_shown(vj))
 		return 2 * (u64)vj_window_pkts(tp, vj) * vj->noise <
 		       1 << VJ_SHARE_SHIFT;
@@ -1504,13 +1714,13 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 			return;
 		}
 	}
-	if (vj->state == VJ_SHARED) {
+	if (vj_is_blind(vj)) {
+		keep_pkts = vj_reduce_blindly(vj, tp, begins);
+	} else if (vj->state == VJ_SHARED) {
 		keep_pkts = vj_cubic_reduce(vj, tp, begins);
-		if (vj->roomy) {
-			vj->doubted |= !vj->lossy;
-			vj->lossy = 1;
-			vj->shy = 0;
-		}
+		vj->doubted |= !vj->lossy;
+		vj->lossy = 1;
+		vj->shy = 0;
 	}
 	if (signalled || vj->state == VJ_ALONE)
 		keep_pkts = div_u64((u64)vj_window_pkts(tp, vj) *
@@ -1607,8 +1817,7 @@ static u32 vj_ssthresh(struct sock *sk)
 static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	vj->lost = tp->lost;
-	vj->sent = 0;
-	vj->sent_lost = 0;
+	vj_forget_sample(vj);
 	vj->draining = 0;
 	vj->hold = 0;
 	/* it has not listened to its end */
@@ -1809,4 +2018,4 @@ module_exit(vj_unregister);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("veno_jitter: short queues, loss differentiation, CUBIC's share beside others");
-MODULE_VERSION("0.4");
+MODULE_VERSION("0.5");

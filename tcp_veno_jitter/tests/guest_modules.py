@@ -1031,6 +1031,23 @@ def check_lossy_pair(name):
     assert sum(share < 0.3 for share in shares) <= 1, shares
 
 
+@claim("where only losses tell, it hushes at a turn of the wall clock, and goes back", "veno_jitter")
+def check_hush(name):
+    hushed = back = 0
+    with Path(10, delay_ms=20, queue_pkts=3), Flow(name) as flow:
+        time.sleep(20)
+        for _ in range(6):
+            time.sleep(4.9 - time.time() % 5)
+            before = flow.info().snd_cwnd
+            time.sleep(0.3)  # of the 0.31 s that a hush lasts, or 0.1 more for what is on its way
+            within = flow.info().snd_cwnd
+            time.sleep(0.25)
+            hushed += within <= max(0.8 * before, 2)
+            back += flow.info().snd_cwnd >= 0.9 * before
+    assert hushed >= 5, hushed  # a loss in between may have had the answer already
+    assert back >= 3, back
+
+
 @claim("120 switches, also in recovery, between it and others on a lossy path")
 def check_switches(name):
     others = [other for other in (*ALL, "cubic", "bbr") if other != name]

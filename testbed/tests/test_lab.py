@@ -87,6 +87,14 @@ def test_a_point_alone_gives_the_bytes_it_gives_in_a_batch(backend, in_one_batch
     assert raw_bytes(backend, sweep[::-1]) == reference
 
 
+def test_a_points_wall_clock_is_its_own(backend):
+    """veno_jitter goes by it where nothing but losses tells how full the path is."""
+    one, two = short_points(
+        backend, ("veno_jitter",), (1, 2), "0", **{"links.bottleneck.queue_pkts": "3"}
+    )
+    assert raw_bytes(backend, [two, one])[one.id] == raw_bytes(backend, [one])[one.id]
+
+
 def test_a_point_needs_no_network_of_its_own_size(backend, in_one_batch):
     """Points that differ in how many pairs of hosts they need share a boot, and the bytes of one
     are those that it has alone."""

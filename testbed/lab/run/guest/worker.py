@@ -52,6 +52,8 @@ SUBFLOW_PORT = 40000  # of an MPTCP flow's second subflow, whose host has no oth
 SUBFLOW_SUFFIX = ".2"  # of its name in flows.csv
 TFRC_PORT = 5100  # each flow has a receiver, and so a port, of its own
 TFRC_ALGORITHMS = {"classify": ("uddj", "--law", "classify")}  # of tfrc-send, where not so named
+# Where a point's wall clock begins, by its seed: 2024-01-01, and up to a minute later
+WALL_EPOCH_S, WALL_SPAN_MS = 1704067200, 60000
 # A multiple of 4096 jiffies at 250 Hz: timers up to 262 s are rounded by the kernel's wheel
 # to multiples of at most 4096 jiffies, and so in the same way for every point.
 START_GRID_S = 65.536
@@ -101,6 +103,13 @@ def start_time(clock: str, now_s: float, processes: int) -> float:
         return now_s + 3 + REAL_LEAD_S * processes
     ready_s = max(now_s + START_GRID_S, now_s + JUMPING_LEAD_S * processes)
     return max((ready_s // START_GRID_S + 1) * START_GRID_S, FIRST_START_S)
+
+
+def set_wall_clock(seed: int, start_s: float) -> None:
+    """Let the wall clock of a point's start be its SEED's, whatever ran before it in this boot."""
+    ahead_s = start_s - time.clock_gettime(time.CLOCK_MONOTONIC)
+    at_start_s = WALL_EPOCH_S + seed % WALL_SPAN_MS * 1e-3
+    time.clock_settime(time.CLOCK_REALTIME, at_start_s - ahead_s)
 
 
 class Trace:
@@ -277,6 +286,8 @@ class Lab:
         if self.medium:
             processes += 2 * len(self.medium.taps)
         start_s = start_time(self.clock, now_s, processes)
+        if self.clock != "real":
+            set_wall_clock(point["rng_seed"], start_s)
         self.begin_lablinks(point, start_s)
         if self.medium:
             self.start_medium(point, start_s, out)
