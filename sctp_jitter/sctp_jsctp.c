@@ -35,6 +35,21 @@
  *   Q stands 3 round trips after the window went to ocwnd
  *                         others fill it: congestion leaves half of w at most
  *
+ * A policer and a queue of a few packets drop without a queue that shows. There the
+ * number of losses tells (estimators/loss_share.h):
+ *
+ *   too much is lost    listen: 3/4 of what was delivered, until it is known how much
+ *                       is lost then, which is noise
+ *   again               the path is narrow: a loss is congestion as in RFC 9260, unless
+ *                       noise alone takes a packet of each second window; no growth
+ *                       beyond B * min RTT and a little; listening takes longer each
+ *                       time; a timeout is followed by slow start
+ *   Q >= min RTT / 8, with 3 packets of ours
+ *                       the path shows its queue: not narrow
+ *
+ * Noise is also heard, little by little, below 7/8 of what was delivered when the
+ * window was last reduced for it.
+ *
  * The peer may lie about R, to have its losses ignored. What it says of the queue
  * is held against our own clock:
  *
@@ -89,6 +104,7 @@
 
 #include "estimators/forward_queue.h"
 #include "estimators/jitter_ratio.h"
+#include "estimators/loss_share.h"
 #include "estimators/tabe.h"
 #include "estimators/veno_backlog.h"
 #include "sctp_jsctp_info.h"
@@ -104,6 +120,13 @@
 #define JSCTP_DRAIN_ROUNDS	3	/* until a smaller window shows in Q */
 #define JSCTP_OCWND_MTUS	4	/* least ocwnd, as RFC 9260 section 7.2.3 */
 #define JSCTP_SHARED_MTUS	2	/* least window in others' queue */
+#define JSCTP_ROOM_SHIFT	3	/* base / 8 is a queue that shows ... */
+#define JSCTP_ROOM_PKTS		3	/* ... with so many packets of ours */
+#define JSCTP_HOLD_ROUNDS	2	/* until what was sent before a reduction is known */
+#define JSCTP_HEARD		6	/* losses that tell a share */
+#define JSCTP_HEARD_PKTS	64	/* least sample that is heard */
+#define JSCTP_LITTLE_SHIFT	6	/* 1/64, a share of loss that is let pass at first */
+#define JSCTP_SHY_MAX		4	/* doublings of what is heard */
 
 static struct tcp_param jsctp_k_percent = { .value = 50, .min = 1, .max = 1000 };
 module_param_cb(k_percent, &tcp_param_ops, &jsctp_k_percent, 0644);
@@ -150,8 +173,21 @@ MODULE_PARM_DESC(queue_percent,
  * @timed_out: nothing is acknowledged since a timeout
  * @abe: this is jsctp_abe
  * @doubted: the peer's times contradict the round trips of the last one
+ * @round_pkts: @acked_pkts when this round trip began
+ * @lost_bytes: reported missing in this round trip (bytes)
+ * @losses: noise, and the sample that is held against it
+ * @top_pkts: window that was given up because of losses, as far as it was delivered
+ *	(packets), 0: none
+ * @listen_pkts: so many are to be heard (packets)
  * @contested: Q stands although the window went to ocwnd
  * @drained: round trips until that is known
+ * @hold: round trips until what was sent before a reduction is known
+ * @answered: the window was reduced in this round trip
+ * @hears: this round trip began with little in flight: its losses are noise
+ * @listens: less is sent than was delivered, to learn the noise
+ * @struck: it has listened
+ * @narrow: too much was lost again after that
+ * @shy: doublings of how long it listens
  */
 struct jsctp {
 	struct sctp_cong_times newest;
@@ -168,13 +204,25 @@ struct jsctp {
 	u32 unclocked_bytes;
 	u32 min_rtt_us;
 	u32 srtt_us;
-	u8 timed:1,
-	   paused:1,
-	   timed_out:1,
-	   abe:1,
-	   doubted:1,
-	   contested:1,
-	   drained:2;
+	u32 round_pkts;
+	u32 lost_bytes;
+	struct loss_share losses;
+	u16 top_pkts;
+	u16 listen_pkts;
+	u32 timed:1,
+	    paused:1,
+	    timed_out:1,
+	    abe:1,
+	    doubted:1,
+	    contested:1,
+	    drained:2,
+	    hold:2,
+	    answered:1,
+	    hears:1,
+	    listens:1,
+	    struck:1,
+	    narrow:1,
+	    shy:3;
 };
 
 /* --- what is known of the path ------------------------------------------- */
@@ -217,6 +265,123 @@ static bool jsctp_queue_stands(const struct sctp_transport *t,
 	       jsctp_is_queue(j, j->standing_us);
 }
 
+/* Does a queue show that a full path would have? Ours is a part of it. */
+static bool jsctp_has_room(const struct sctp_transport *t,
+			   const struct jsctp *j)
+{
+	return !j->doubted && j->standing_us &&
+	       j->standing_us >= j->min_rtt_us >> JSCTP_ROOM_SHIFT &&
+	       veno_backlog_reaches(jsctp_window_pkts(t), j->standing_us,
+				    j->min_rtt_us + j->standing_us,
+				    JSCTP_ROOM_PKTS);
+}
+
+/*
+ * The window that is given up, but no more than was delivered: what is lost above
+ * that is no noise. One that had not come back is no new one.
+ */
+static void jsctp_note_top(const struct sctp_transport *t, struct jsctp *j)
+{
+	u32 delivered_pkts = tabe_window_pkts(&j->bandwidth, j->min_rtt_us,
+					      jsctp_payload(t));
+	u32 w_pkts = min3(jsctp_window_pkts(t), delivered_pkts, (u32)U16_MAX);
+
+	if (2 * w_pkts > j->top_pkts)
+		j->top_pkts = w_pkts;
+}
+
+/* The window is reduced: what was sent before is no part of what is judged. */
+static void jsctp_hold(struct jsctp *j)
+{
+	if (j->listens)
+		return;
+	j->hold = JSCTP_HOLD_ROUNDS;
+	j->answered = 1;
+}
+
+/*
+ * More is lost than noise explains: send three quarters of what was delivered
+ * until it is known what is lost then. That is noise.
+ */
+static void jsctp_listen(struct sctp_transport *t, struct jsctp *j)
+{
+	u32 delivered = tabe_window_pkts(&j->bandwidth, j->min_rtt_us, 1);
+	u32 least = jsctp_least_ocwnd(t);
+
+	/* so many that eight would be lost if it were noise */
+	j->listen_pkts = j->struck ? LOSS_SHARE_MOST_PKTS << j->shy :
+		clamp(8U * j->losses.sent_pkts / max(j->losses.lost_pkts, 1U),
+		      JSCTP_HEARD_PKTS + 0U, LOSS_SHARE_MOST_PKTS + 0U);
+	if (j->struck && j->shy < JSCTP_SHY_MAX)
+		j->shy++;
+	jsctp_note_top(t, j);
+	j->narrow = j->struck;
+	jsctp_hold(j);
+	j->listens = 1;
+	t->cwnd = clamp(delivered / 4 * 3, least, max(t->cwnd, least));
+	t->ssthresh = t->cwnd;
+	loss_share_restart(&j->losses);
+}
+
+/* Enough is heard once six are lost, or three times as much if there are fewer. */
+static void jsctp_listened(struct jsctp *j)
+{
+	const struct loss_share *ls = &j->losses;
+
+	u32 least_pkts = j->listen_pkts;
+
+	if (!j->narrow && ls->lost_pkts)
+		least_pkts = ls->lost_pkts < JSCTP_HEARD ?
+			     max(least_pkts, 3U * JSCTP_HEARD_PKTS) :
+			     JSCTP_HEARD_PKTS;
+	if (ls->sent_pkts < least_pkts)
+		return;
+	/* what is heard takes the place of the noise; of one that counts, of half */
+	loss_share_hear(&j->losses, ls->sent_pkts, ls->lost_pkts,
+			ls->noise >> (LOSS_SHARE_SHIFT - JSCTP_LITTLE_SHIFT) ?
+			LOSS_SHARE_MOST_PKTS / 2 : LOSS_SHARE_MOST_PKTS);
+	loss_share_restart(&j->losses);
+	j->listens = 0;
+	j->struck = 1;
+}
+
+/* The losses of a round trip. */
+static void jsctp_note_losses(struct sctp_transport *t, struct jsctp *j)
+{
+	u32 lost_pkts = DIV_ROUND_UP(j->lost_bytes, jsctp_payload(t));
+	u32 sent_pkts = j->acked_pkts - j->round_pkts + lost_pkts;
+	bool room = jsctp_has_room(t, j);
+	bool counts = !j->hold && (j->listens || !j->answered);
+
+	j->round_pkts = j->acked_pkts;
+	j->lost_bytes = 0;
+	j->hold -= !!j->hold;
+	if (j->hears && !j->listens)
+		loss_share_hear(&j->losses, sent_pkts, lost_pkts,
+				min(sent_pkts, JSCTP_HEARD_PKTS + 0U));
+	if (room) {
+		j->narrow = 0;
+		j->struck = 0;
+		j->shy = 0;
+		j->top_pkts = 0;
+	}
+	if (counts) {
+		loss_share_add(&j->losses, sent_pkts, lost_pkts);
+		if (j->listens)
+			jsctp_listened(j);
+		else if (loss_share_exceeds(&j->losses, j->struck ?
+					    LOSS_SHARE_SHIFT :
+					    JSCTP_LITTLE_SHIFT))
+			jsctp_listen(t, j);
+		else if (j->losses.sent_pkts >= LOSS_SHARE_MOST_PKTS)
+			loss_share_restart(&j->losses);
+	}
+	j->answered = 0;
+	j->hears = j->top_pkts && !j->hold &&
+		   8 * jsctp_window_pkts(t) < 7 * (u32)j->top_pkts &&
+		   !t->asoc->fast_recovery && !jsctp_queue_stands(t, j);
+}
+
 static void jsctp_start_round(struct jsctp *j)
 {
 	j->round_queue_us = JSCTP_NO_QUEUE_US;
@@ -225,7 +390,7 @@ static void jsctp_start_round(struct jsctp *j)
 }
 
 /* A packet that was sent after the end of the round trip before has come back. */
-static void jsctp_end_round(const struct sctp_transport *t, struct jsctp *j)
+static void jsctp_end_round(struct sctp_transport *t, struct jsctp *j)
 {
 	j->doubted = jsctp_is_queue(j, j->round_above_us) &&
 		     j->round_queue_us < j->round_above_us / 2;
@@ -234,10 +399,12 @@ static void jsctp_end_round(const struct sctp_transport *t, struct jsctp *j)
 	jsctp_start_round(j);
 	if (j->drained && !--j->drained)
 		j->contested = jsctp_queue_stands(t, j);
+	if (j->abe)
+		jsctp_note_losses(t, j);
 }
 
 /* A pause may be longer than the clock goes without a wrap. */
-static void jsctp_note_queue(const struct sctp_transport *t, struct jsctp *j)
+static void jsctp_note_queue(struct sctp_transport *t, struct jsctp *j)
 {
 	u32 transit_us = j->newest.received_us - j->newest.sent_us;
 	u32 above_us = j->newest.rtt_us - min(j->newest.rtt_us, j->min_rtt_us);
@@ -362,12 +529,33 @@ static void jsctp_raise(struct sctp_transport *t, u32 bytes_acked)
 	sctp_rfc9260_raise(t, bytes_acked);
 }
 
+/*
+ * While it listens; and on a path without a queue that would show, beyond what is
+ * delivered and a little: more would only be lost.
+ */
+static bool jsctp_must_not_grow(const struct sctp_transport *t,
+				const struct jsctp *j)
+{
+	u32 delivered;
+
+	if (t->cwnd < t->ssthresh)
+		return false;
+	if (j->listens)
+		return true;
+	if (!j->narrow)
+		return false;
+	delivered = tabe_window_pkts(&j->bandwidth, j->min_rtt_us, 1);
+	return t->cwnd > delivered + delivered / 16 + 2 * t->asoc->pathmtu;
+}
+
 /* While a queue stands, slow start is over and growth half as fast. */
 static void jsctp_abe_raise(struct sctp_transport *t, u32 bytes_acked)
 {
 	const struct jsctp *j = sctp_cong_priv(t);
 
 	jsctp_note_acked(t, bytes_acked);
+	if (jsctp_must_not_grow(t, j))
+		return;
 	if ((s32)bytes_acked > 0 && jsctp_queue_stands(t, j)) {
 		t->ssthresh = min(t->ssthresh,
 				  max(t->cwnd, jsctp_least_ocwnd(t)));
@@ -378,6 +566,15 @@ static void jsctp_abe_raise(struct sctp_transport *t, u32 bytes_acked)
 
 /* --- losses -------------------------------------------------------------- */
 
+/* Does the path drop without a queue, and is there too little noise to be it? */
+static bool jsctp_is_narrow(const struct sctp_transport *t,
+			    const struct jsctp *j)
+{
+	return j->narrow && !j->listens &&
+	       !loss_share_noisy(&j->losses,
+				 max(jsctp_window_pkts(t), j->top_pkts + 0U));
+}
+
 /* Section 3.1.3, and Q; a loss of which nothing is known is congestion. */
 static bool jsctp_congested(const struct sctp_transport *t,
 			    const struct jsctp *j)
@@ -386,7 +583,7 @@ static bool jsctp_congested(const struct sctp_transport *t,
 							  j->ratio.jr;
 
 	return !j->ratio.sampled || jsctp_stale(t, j) || j->doubted ||
-	       jsctp_queue_stands(t, j) ||
+	       jsctp_queue_stands(t, j) || jsctp_is_narrow(t, j) ||
 	       jitter_ratio_congested(ratio, jsctp_window_pkts(t),
 				      tcp_param_get(&jsctp_k_percent));
 }
@@ -487,22 +684,43 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 	struct jsctp *j = sctp_cong_priv(t);
 	u32 lowered = jsctp_lowered(t, j);
 
+	if (jsctp_is_narrow(t, j))
+		jsctp_note_top(t, j);
 	if (!j->bandwidth.bw_bytes_per_s || jsctp_stale(t, j) ||
-	    reason == SCTP_LOWER_CWND_INACTIVE) {
+	    jsctp_is_narrow(t, j) || reason == SCTP_LOWER_CWND_INACTIVE) {
 		jsctp_lower(t, reason);
+		jsctp_hold(j);
 		return;
 	}
 	if (reason == SCTP_LOWER_CWND_T3_RTX) {
 		bool wireless = jsctp_is_wireless(t, reason);
+		u32 most = j->listens ? t->cwnd : ~0U;
 
-		t->ssthresh = wireless ? jsctp_ocwnd(t, j) : lowered;
-		t->cwnd = wireless ? t->ssthresh : t->asoc->pathmtu;
+		t->ssthresh = min(wireless ? jsctp_ocwnd(t, j) : lowered, most);
+		/* a window at once is more than a queue of a few packets takes */
+		t->cwnd = wireless && !j->narrow ? t->ssthresh :
+						   t->asoc->pathmtu;
+		if (!wireless) {
+			j->listens = 0;
+			loss_share_restart(&j->losses);
+			jsctp_hold(j);
+		}
 	} else if (!jsctp_is_wireless(t, reason)) {
+		jsctp_hold(j);
 		t->ssthresh = lowered;
 		t->cwnd = lowered;
 		if (!j->drained)
 			j->drained = JSCTP_DRAIN_ROUNDS;
 	}
+}
+
+static void jsctp_lost(struct sctp_transport *t, u32 bytes)
+{
+	struct jsctp *j = sctp_cong_priv(t);
+
+	/* a peer that never returns a time must not make it wrap */
+	if (j->lost_bytes < JSCTP_UNCLOCKED_BYTES)
+		j->lost_bytes += bytes;
 }
 
 /* --- what it tells of a path ---------------------------------------------- */
@@ -529,6 +747,10 @@ static void jsctp_tell(const struct jsctp *j, struct sctp_jsctp_info *info)
 	info->sampled = j->ratio.sampled;
 	info->contested = j->contested;
 	info->doubted = j->doubted;
+	info->noise_ppm = (u64)READ_ONCE(j->losses.noise) * JSCTP_PPM >>
+			  LOSS_SHARE_SHIFT;
+	info->listens = j->listens;
+	info->narrow = j->narrow;
 }
 
 /* For /proc/net/sctp/cong. */
@@ -545,6 +767,8 @@ static void jsctp_show(struct sctp_transport *t, struct seq_file *seq)
 		   info.received_us);
 	seq_printf(seq, " queue_us=%u contested=%u doubted=%u", info.queue_us,
 		   info.contested, info.doubted);
+	seq_printf(seq, " noise_ppm=%u listens=%u narrow=%u", info.noise_ppm,
+		   info.listens, info.narrow);
 }
 
 /* --- the module ---------------------------------------------------------- */
@@ -572,6 +796,7 @@ static struct sctp_cong_ops jsctp_abe = {
 	.init	= jsctp_abe_init,
 	.raise	= jsctp_abe_raise,
 	.lower	= jsctp_abe_lower,
+	.lost	= jsctp_lost,
 	.timed	= jsctp_timed,
 	.rtt	= jsctp_rtt,
 	.show	= jsctp_show,

@@ -18,9 +18,12 @@
  * @sent_us: when the newest packet that came back was sent, our clock (us), wraps
  * @received_us: when it was received, the peer's clock (us), wraps
  * @queue_us: queue that stands (us)
+ * @noise_ppm: share that the path loses by itself (1 / 10^6)
  * @sampled: there was a jitter ratio
  * @contested: others fill the queue
  * @doubted: the peer's times are not believed
+ * @listens: less is sent for a while, to learn what the path loses by itself
+ * @narrow: the path drops without a queue that would show
  * @pad: 0
  */
 struct sctp_jsctp_info {
@@ -32,10 +35,13 @@ struct sctp_jsctp_info {
 	__u32 sent_us;
 	__u32 received_us;
 	__u32 queue_us;
+	__u32 noise_ppm;
 	__u8 sampled;
 	__u8 contested;
 	__u8 doubted;
-	__u8 pad;
+	__u8 listens;
+	__u8 narrow;
+	__u8 pad[3];
 };
 
 #endif /* SCTP_JSCTP_INFO_H */

@@ -31,7 +31,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SCTP = HERE.parent
-ESTIMATORS = ("forward_queue", "jitter_ratio", "tabe", "veno_backlog")
+ESTIMATORS = ("forward_queue", "jitter_ratio", "loss_share", "tabe", "veno_backlog")
 PATHS = (
     "Documentation/networking/ip-sysctl.rst", "Makefile", "include/linux/sctp.h",
     "include/net/netns/sctp.h", "include/net/sctp", "include/uapi/linux/inet_diag.h",
@@ -249,8 +249,8 @@ def algorithms(folder: Path) -> Files:
     text = (SCTP / "sctp_jsctp.c").read_text()
     text, _ = cut(text, "/* For /proc/net/sctp/cong. */\nstatic void jsctp_show", "\n}\n")
     files["net/sctp/cong_jsctp.c"] = text.replace(
-        "	info->doubted = j->doubted;\n}\n\n",
-        "	info->doubted = j->doubted;\n}\n\n" + (HERE / "layer/jsctp_get_info.c").read_text(),
+        "	info->narrow = j->narrow;\n}\n\n",
+        "	info->narrow = j->narrow;\n}\n\n" + (HERE / "layer/jsctp_get_info.c").read_text(),
     ).replace("	.show	= jsctp_show,\n", "	.get_info = jsctp_get_info,\n")
     for path, text in files.items():
         for old, new in NAMES:
@@ -471,7 +471,7 @@ SERIES: dict[str, tuple[str, list[Step]]] = {
     "cong": (
         "RFC net-next",
         [base(1), base(2, NO_NET_GENERIC), base(3), base(4, NO_NUMBER), base(6), base(7), base(8),
-         base(9), layer("diag"), layer("jsctp", algorithms), layer("selftests", selftests)],
+         base(9), base(14), layer("diag"), layer("jsctp", algorithms), layer("selftests", selftests)],
     ),
 }  # fmt: skip
 

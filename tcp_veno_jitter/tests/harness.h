@@ -30,6 +30,7 @@ struct test {
 /* Ends with an entry without run. */
 extern const struct test jitter_ratio_tests[];
 extern const struct test veno_backlog_tests[];
+extern const struct test loss_share_tests[];
 extern const struct test cubic_window_tests[];
 extern const struct test tabe_tests[];
 extern const struct test peer_clock_tests[];

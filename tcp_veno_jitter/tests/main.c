@@ -37,7 +37,7 @@ u32 random_log(unsigned int bits)
 int main(void)
 {
 	const struct test *const suites[] = {
-		jitter_ratio_tests, veno_backlog_tests, tabe_tests,
+		jitter_ratio_tests, veno_backlog_tests, tabe_tests, loss_share_tests,
 		peer_clock_tests, forward_queue_tests, wccp_option_tests,
 		wccp_share_tests, cubic_window_tests, NULL,
 	};
