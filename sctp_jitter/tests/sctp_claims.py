@@ -667,6 +667,37 @@ def check_primary():
     unload()
 
 
+def packets(namespace: str, device: str, way: str) -> int:
+    path = f"/sys/class/net/{device}/statistics/{way}_packets"
+    return int(run_cmd("ip", "netns", "exec", namespace, "cat", path))
+
+
+def dropped_share(algorithm: str, place: net.Link) -> float:
+    """Return which share of one flow's packets a path of 40 ms there and back with PLACE drops."""
+
+    def prepare(sock):
+        net.set_algorithm(sock, algorithm)
+        sock.setsockopt(socket.SOL_SOCKET, net.SO_SNDBUFFORCE, 1 << 20)
+
+    with Net(place, net.Link(delay_ms=40)):
+        timestamps(TIMESTAMP)
+        net.start_alike()
+        with net.association(prepare) as (client, server):
+            drain_mbps(client, server, 1 << 18)
+            sent = packets("a", "to-r1", "tx")
+            return 1 - packets("b", "to-r1", "rx") / sent
+
+
+@claim("behind a policer jsctp_abe has not 1 % more of its packets dropped than twice rfc9260's")
+def check_policer():
+    """Nothing but the number of losses tells there that they are the sender's own."""
+    load()
+    place = net.Link(rate_mbps=10, policer_burst_ms=30)
+    shares = {name: dropped_share(name, place) for name in ("jsctp_abe", DEFAULT)}
+    assert 0 < shares[DEFAULT] < 0.02, shares
+    assert shares["jsctp_abe"] <= 2 * shares[DEFAULT] + 0.01, shares
+
+
 @claim("without TIMESTAMP chunks jsctp and jsctp_abe do what rfc9260 does")
 def check_untimed():
     load()
@@ -710,6 +741,7 @@ OWN_NETWORK = (
     check_burst,
     check_jsctp,
     check_primary,
+    check_policer,
     check_untimed,
     check_idle_retransmit,
     check_log,
