@@ -471,7 +471,8 @@ SERIES: dict[str, tuple[str, list[Step]]] = {
     "cong": (
         "RFC net-next",
         [base(1), base(2, NO_NET_GENERIC), base(3), base(4, NO_NUMBER), base(6), base(7), base(8),
-         base(9), base(14), layer("diag"), layer("jsctp", algorithms), layer("selftests", selftests)],
+         base(9), layer("diag"), base(14), layer("jsctp", algorithms),
+         layer("selftests", selftests)],
     ),
 }  # fmt: skip
 
