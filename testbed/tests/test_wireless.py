@@ -4,12 +4,14 @@
 import io
 import json
 import os
+import subprocess
 import threading
 import tomllib
 from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import run_command
 from test_lab import raw_bytes
 from test_medium import BASIC, mediumsim, simulate
 
@@ -19,6 +21,53 @@ from lab.common.errors import BadInput, LabError
 from lab.measure.metrics import summarize
 
 __all__ = ["mediumsim"]  # a fixture
+
+# The answer to the 400th frame with an IPv4 packet: no room. (The warm-up has fewer.)
+NO_ROOM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <unistd.h>
+
+ssize_t write(int fd, const void *bytes, size_t length)
+{
+	static ssize_t (*kernel_write)(int, const void *, size_t);
+	static int frames;
+	const unsigned char *frame = bytes;
+
+	if (!kernel_write)
+		kernel_write = dlsym(RTLD_NEXT, "write");
+	if (length > 34 && frame[12] == 8 && frame[13] == 0 && ++frames == 400) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return kernel_write(fd, bytes, length);
+}
+"""
+
+OUT_OF_RANGE = """
+title = "Nobody hears the sender"
+[topology]
+kind = "wireless-chain"
+nodes = 2
+offloads = false
+[medium]
+spacing_m = 400
+[[flows]]
+name = "tcp"
+[run]
+algorithms = ["wccp", "reno"]
+duration_s = 140
+warmup_s = 2
+seeds = 1
+[[claims]]
+id = "as-much"
+text = "WCCP: at least Reno's goodput"
+metric = "goodput_mbps"
+algorithm = "wccp"
+against = "reno"
+at_least = 1.0
+"""
 
 SCENARIO = """
 title = "A wireless chain"
@@ -177,6 +226,54 @@ def test_results_tell_where_packets_went(backend, expand):
     assert result["goodput_mbps"] < result["bound_mbps"]
     assert result["medium_run"]["late_max_us"] < 2  # the medium lags, frames do not
     assert result["medium_run"]["early_frames"] == 0
+
+
+def test_a_frame_that_a_kernel_refused_fails_the_point(backend, expand, tmp_path, monkeypatch):
+    """One is enough: on the air it was delivered, so who sent it would wonder about a loss that no
+    counter has. The other frames go their way."""
+    (point,) = expand(parsed(nodes=2, duration_s=6))
+    source, shim, bin_ = tmp_path / "refuse.c", tmp_path / "refuse.so", tmp_path / "stage" / "bin"
+    source.write_text(NO_ROOM)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+    bin_.mkdir(parents=True)
+    stage = backend.build.stage
+    for folder in (stage, stage / "bin"):
+        for entry in folder.iterdir():
+            if entry.name not in ("bin", "labmedium"):
+                (tmp_path / "stage" / folder.relative_to(stage) / entry.name).symlink_to(entry)
+    wrapper = bin_ / "labmedium"
+    wrapper.write_text(
+        f'#!/bin/sh\nLD_PRELOAD={shim} exec {stage / "bin" / "labmedium"} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    monkeypatch.setitem(vars(backend.build), "stage", tmp_path / "stage")
+    outcomes = []
+
+    def on_outcome(outcome):
+        told = json.loads((outcome.raw / "medium.json").read_text())
+        outcomes.append((outcome.error, told["refused_frames"]))
+
+    backend.run_batch([point], min(os.sched_getaffinity(0)), on_outcome, threading.Event())
+    assert outcomes == [("RuntimeError: a kernel had no room for 1 frames", 1)]
+
+
+def test_a_flow_that_never_connects_is_a_starved_one(expand, tmp_path):
+    """Also where it tries for longer than the 131 s after which a kernel by itself gives up."""
+    expand(parsed())  # ns-3 is there, or a reason to skip
+    file = tmp_path / "deaf.toml"
+    file.write_text(OUT_OF_RANGE)
+    done = run_command(str(file), "--jobs", "1", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    results = [json.loads(line) for line in lines]
+    assert [result["algorithm"] for result in results] == ["wccp", "reno"]
+    for result in results:
+        (flow,) = result["flows"]
+        assert (flow["goodput_mbps"], flow["bytes_whole"], flow["min_rtt_ms"]) == (0, 0, None)
+        assert flow["stop_s"] == pytest.approx(140, abs=0.01)
+        assert result["goodput_mbps"] == 0 and result["rtt_ms_mean"] is None
+        assert result["retry_drops"] > 0
 
 
 def test_a_person_writes_a_chain(backend, expand, tmp_path):
