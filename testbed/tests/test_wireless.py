@@ -242,9 +242,7 @@ def test_a_frame_that_a_kernel_refused_fails_the_point(backend, expand, tmp_path
             if entry.name not in ("bin", "labmedium"):
                 (tmp_path / "stage" / folder.relative_to(stage) / entry.name).symlink_to(entry)
     wrapper = bin_ / "labmedium"
-    wrapper.write_text(
-        f'#!/bin/sh\nLD_PRELOAD={shim} exec {stage / "bin" / "labmedium"} "$@"\n'
-    )
+    wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD={shim} exec {stage / "bin" / "labmedium"} "$@"\n')
     wrapper.chmod(0o755)
     monkeypatch.setitem(vars(backend.build), "stage", tmp_path / "stage")
     outcomes = []

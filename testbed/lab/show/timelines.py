@@ -305,11 +305,11 @@ def _draw_queue(axes: Axes, hops: pl.DataFrame, params: dict[str, Any]) -> None:
 # --- what nodes say over time --------------------------------------------------------------
 
 
-def agents_figure(result: dict[str, Any], agents: pl.DataFrame, flows: pl.DataFrame) -> str:
+def agents_figure(result: dict[str, Any], agents: pl.DataFrame, flows: pl.DataFrame | None) -> str:
     """Return the SVG of what the nodes of a wireless chain (AGENTS: /proc/net/wccp of each) and the
     flows' senders knew: busyness r_b and what is aimed at, the bandwidth that is left BW_a, what
     the rates together are to change by dS, and the rates r_p. Of nodes those are drawn that have
-    been busiest, AGENTS_DRAWN of them."""
+    been busiest, AGENTS_DRAWN of them. FLOWS: none if no flow ever had a connection."""
     means = agents.group_by("node").agg(pl.col("busy_permille").mean()).sort("busy_permille")
     drawn = sorted(means["node"].tail(AGENTS_DRAWN), key=lambda name: int(name[1:]))
     one_hop_mbps = result["bound_mbps"]
@@ -324,7 +324,7 @@ def agents_figure(result: dict[str, Any], agents: pl.DataFrame, flows: pl.DataFr
             left.plot(rows["time_s"], (th_b - r_b).clip(0) * one_hop_mbps, **look)
             d_s = rows["change_permille"] / 1000 * rows["bytes_per_s"] * 8e-6
             change.plot(rows["time_s"], d_s, **look)
-        for name, _ in _flows_drawn(flows, result["algorithm"]):
+        for name, _ in [] if flows is None else _flows_drawn(flows, result["algorithm"]):
             rows = flows.filter(pl.col("flow") == name).sort("time_s")
             rate.plot(rows["time_s"], rows["cc_bw_mbps"].fill_null(0), lw=1.0, label=name)
         for axes, what in zip(
@@ -333,7 +333,8 @@ def agents_figure(result: dict[str, Any], agents: pl.DataFrame, flows: pl.DataFr
         ):  # fmt: skip
             axes.set_ylabel(what)
         busy.legend(loc="lower right", bbox_to_anchor=(1.005, 0.985), ncol=5, borderaxespad=0)
-        rate.legend(loc="lower right", bbox_to_anchor=(1.005, 0.9), ncol=6, borderaxespad=0)
+        if flows is not None:
+            rate.legend(loc="lower right", bbox_to_anchor=(1.005, 0.9), ncol=6, borderaxespad=0)
         rate.set_xlim(0, result["params"]["duration_s"])
         rate.set_xlabel("time (s)")
         figure.align_ylabels([busy, left, change, rate])
