@@ -47,20 +47,22 @@ void NodeCounters::watch(Ptr<WifiMac> watched, uint32_t address)
 	auto manager = watched->GetWifiRemoteStationManager();
 
 	mac = watched;
-	phy = DynamicCast<ThresholdWifiPhy>(mac->GetWifiPhy());
+	phy = mac->GetWifiPhy();
 	ipv4 = address;
 	phy->RegisterListener(this);
 	phy->TraceConnectWithoutContext("PhyTxPsduBegin", MakeCallback(&NodeCounters::on_sent, this));
-	phy->dsss()->on_arrival([this](Time duration) { on_arrival(duration); });
-	phy->dsss()->on_decoded([this](const WifiPsdu &psdu, const WifiTxVector &vector) {
-		on_decoded(psdu, vector);
-	});
 	mac->TraceConnectWithoutContext("AckedMpdu", MakeCallback(&NodeCounters::on_acked, this));
 	mac->TraceConnectWithoutContext("DroppedMpdu", MakeCallback(&NodeCounters::on_dropped, this));
 	manager->TraceConnectWithoutContext("MacTxRtsFailed",
 					    MakeCallback(&NodeCounters::on_rts_failed, this));
 	manager->TraceConnectWithoutContext("MacTxDataFailed",
 					    MakeCallback(&NodeCounters::on_data_failed, this));
+}
+
+void NodeCounters::clear()
+{
+	account();
+	counts = {};
 }
 
 CounterNumbers NodeCounters::read()
@@ -70,8 +72,8 @@ CounterNumbers NodeCounters::read()
 	account();
 	counts.busy_ns =
 		counts.transmit_ns + counts.receive_ns + counts.sense_ns + counts.nav_ns;
-	counts.collisions = phy->dsss()->lost();
-	counts.queue_pkts = mac->GetTxopQueue(AC_BE_NQOS)->GetNPackets();
+	counts.collisions = collisions();
+	counts.queue_pkts = queue_pkts();
 	static_assert(sizeof(counts) == sizeof(numbers));
 	std::memcpy(numbers.data(), &counts, sizeof(counts));
 	return numbers;
@@ -138,28 +140,25 @@ void NodeCounters::NotifyTxStart(Time duration, double)
 	transmit_until_ns = end_ns(duration);
 }
 
-/* ns-3 itself takes 4 us to notice that the medium is busy. */
-void NodeCounters::on_arrival(Time duration)
+void NodeCounters::sense(Time duration)
 {
 	account();
-	last_arrival_ns = now_ns();
 	sense_until_ns = std::max(sense_until_ns, end_ns(duration));
 }
 
 void NodeCounters::on_sent(WifiConstPsduMap psdus, WifiTxVector, double)
 {
-	const WifiMacHeader &header = psdus.begin()->second->GetHeader(0);
+	const WifiPsdu &psdu = *psdus.begin()->second;
+	const WifiMacHeader &header = psdu.GetHeader(0);
 
-	counts.data_sent += header.IsData();
+	counts.data_sent += header.IsData() ? psdu.GetNMpdus() : 0;
 	counts.rts_sent += header.IsRts();
 }
 
 /* IEEE 802.11-2007 9.2.5.4: a frame for others sets the NAV; one set by an RTS may be taken back
  * when no answer to it has begun within 2 SIFS, a CTS, the start of a reception and 2 slots. */
-void NodeCounters::on_decoded(const WifiPsdu &psdu, const WifiTxVector &vector)
+void NodeCounters::decoded(const WifiMacHeader &header, const WifiTxVector &vector)
 {
-	const WifiMacHeader &header = psdu.GetHeader(0);
-
 	if (header.GetAddr1() == mac->GetAddress())
 		return;
 	account();
@@ -182,10 +181,11 @@ void NodeCounters::on_acked(Ptr<const WifiMpdu> mpdu)
 	counts.delivered_bytes += mpdu->GetPacketSize();
 }
 
-/* The queue's own limit is never reached (Medium::send), nor does a packet get too old. */
-void NodeCounters::on_dropped(WifiMacDropReason reason, Ptr<const WifiMpdu>)
+/* The queue's own limit is never reached (send() of a medium), so it was tried too often, or for too
+ * long, or the receiver's window went past it. */
+void NodeCounters::on_dropped(WifiMacDropReason reason, Ptr<const WifiMpdu> mpdu)
 {
-	counts.retry_drops += reason == WIFI_MAC_DROP_REACHED_RETRY_LIMIT;
+	counts.retry_drops += mpdu->GetHeader().IsData() && reason != WIFI_MAC_DROP_FAILED_ENQUEUE;
 }
 
 void NodeCounters::on_rts_failed(Mac48Address)
@@ -198,13 +198,6 @@ void NodeCounters::on_data_failed(Mac48Address)
 	counts.ack_missed++;
 }
 
-uint64_t NodeCounters::held_back_until_ns() const
-{
-	if (now_ns() < last_arrival_ns + SLOT_NS)
-		return transmit_until_ns;
-	return std::max(transmit_until_ns, sense_until_ns);
-}
-
 void NodeCounters::packet_refused(const Packet &packet, uint16_t ethertype)
 {
 	uint8_t ip[IPV4_BYTES];
@@ -214,4 +207,38 @@ void NodeCounters::packet_refused(const Packet &packet, uint16_t ethertype)
 		counts.own_queue_drops++;
 	else
 		counts.queue_drops++;
+}
+
+void DsssCounters::watch(Ptr<WifiMac> watched, uint32_t address)
+{
+	NodeCounters::watch(watched, address);
+	threshold_phy = DynamicCast<ThresholdWifiPhy>(phy);
+	threshold_phy->dsss()->on_arrival([this](Time duration) { on_arrival(duration); });
+	threshold_phy->dsss()->on_decoded([this](const WifiPsdu &psdu, const WifiTxVector &vector) {
+		decoded(psdu.GetHeader(0), vector);
+	});
+}
+
+uint64_t DsssCounters::collisions() const
+{
+	return threshold_phy->dsss()->lost();
+}
+
+uint64_t DsssCounters::queue_pkts() const
+{
+	return mac->GetTxopQueue(AC_BE_NQOS)->GetNPackets();
+}
+
+/* ns-3 itself takes 4 us to notice that the medium is busy. */
+void DsssCounters::on_arrival(Time duration)
+{
+	last_arrival_ns = now_ns();
+	sense(duration);
+}
+
+uint64_t DsssCounters::held_back_until_ns() const
+{
+	if (now_ns() < last_arrival_ns + SLOT_NS)
+		return transmit_until_ns;
+	return std::max(transmit_until_ns, sense_until_ns);
 }

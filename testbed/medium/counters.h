@@ -45,24 +45,24 @@ constexpr size_t COUNTERS = sizeof(Counters) / sizeof(uint64_t);
 using CounterNumbers = std::array<uint64_t, COUNTERS>;
 extern const std::array<const char *, COUNTERS> counter_names;
 
-/** Watches one node's MAC and PHY, from when watch() is called until the simulator is destroyed. */
+/** Watches one node's MAC and PHY, from when watch() is called until the simulator is destroyed. What
+ * a PHY tells besides is for those who know which one it is. */
 class NodeCounters : public ns3::WifiPhyListener
 {
 public:
 	/** IPV4: the node's address in host order, 0 if it has none; tells its packets from others'. */
-	void watch(ns3::Ptr<ns3::WifiMac> watched, uint32_t address);
+	virtual void watch(ns3::Ptr<ns3::WifiMac> watched, uint32_t address);
 
 	/** Return what there is at this instant. */
 	CounterNumbers read();
+
+	/** Begin anew from 0. */
+	void clear();
 
 	void packet_received()
 	{
 		counts.received++;
 	}
-
-	/** Return until when the node cannot start a data frame, for all that is known: it transmits, or
-	 * senses what others do, unless that began so recently that it may have decided before. */
-	uint64_t held_back_until_ns() const;
 
 	/** The interface queue had no room for PACKET, of ETHERTYPE. */
 	void packet_refused(const ns3::Packet &packet, uint16_t ethertype);
@@ -92,30 +92,56 @@ public:
 	{
 	}
 
-private:
+protected:
+	virtual uint64_t collisions() const = 0;
+	virtual uint64_t queue_pkts() const = 0;
 	void account();
 	uint64_t nav_until_ns() const;
+	/** Energy has come in that lasts for DURATION. */
+	void sense(ns3::Time duration);
+	/** A frame of others was decoded: it sets the NAV. */
+	void decoded(const ns3::WifiMacHeader &header, const ns3::WifiTxVector &vector);
+
+	ns3::Ptr<ns3::WifiMac> mac;
+	ns3::Ptr<ns3::WifiPhy> phy;
+	Counters counts{};
+	uint64_t transmit_until_ns = 0;
+	uint64_t sense_until_ns = 0;
+
+private:
 	void receive_ended();
-	void on_arrival(ns3::Time duration);
 	void on_sent(ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector, double power_w);
-	void on_decoded(const ns3::WifiPsdu &psdu, const ns3::WifiTxVector &vector);
 	void on_acked(ns3::Ptr<const ns3::WifiMpdu> mpdu);
 	void on_dropped(ns3::WifiMacDropReason reason, ns3::Ptr<const ns3::WifiMpdu> mpdu);
 	void on_rts_failed(ns3::Mac48Address to);
 	void on_data_failed(ns3::Mac48Address to);
 
-	ns3::Ptr<ns3::WifiMac> mac;
-	ns3::Ptr<ThresholdWifiPhy> phy;
 	uint32_t ipv4 = 0;
-	Counters counts{};
-
-	uint64_t accounted_ns = 0; // the times in counts cover [0, this)
-	uint64_t transmit_until_ns = 0;
-	uint64_t sense_until_ns = 0;
-	uint64_t last_arrival_ns = 0;
+	uint64_t accounted_ns = 0; // the times in counts cover the time up to this
 	bool receiving = false;
 	uint64_t nav_end_ns = 0;
 	uint64_t nav_check_ns = 0; // a NAV set by an RTS ends here if nothing is heard by then
+};
+
+/** Those of a station with ThresholdWifiPhy, whose hooks say when signals begin. */
+class DsssCounters : public NodeCounters
+{
+public:
+	void watch(ns3::Ptr<ns3::WifiMac> watched, uint32_t address) override;
+
+	/** Return until when the node cannot start a data frame, for all that is known: it transmits, or
+	 * senses what others do, unless that began so recently that it may have decided before. */
+	uint64_t held_back_until_ns() const;
+
+protected:
+	uint64_t collisions() const override;
+	uint64_t queue_pkts() const override;
+
+private:
+	void on_arrival(ns3::Time duration);
+
+	ns3::Ptr<ThresholdWifiPhy> threshold_phy;
+	uint64_t last_arrival_ns = 0;
 };
 
 #endif

@@ -2,7 +2,8 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
-#include "medium.h"
+#include "dsss.h"
+#include "wifi_ap.h"
 
 #include <cstdint>
 #include <string>
@@ -15,8 +16,15 @@ struct Tap {
 };
 
 struct Options {
-	MediumConfig medium;
-	std::vector<Tap> taps; // of medium.stations, in that order
+	DsssConfig medium; // of ad hoc nodes
+	ApConfig ap; // if it has stations there is an access point instead
+	std::vector<Tap> taps; // of medium.stations, in that order, or of ApMedium's ports
+
+	bool has_ap() const
+	{
+		return !ap.stations.empty();
+	}
+
 	int64_t start_ns = -1; // CLOCK_MONOTONIC; -1: at once
 	double duration_s = 0; // of the samples; 0: until SIGTERM
 	uint32_t sample_ms = 200;

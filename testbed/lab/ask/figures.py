@@ -44,6 +44,7 @@ HARM_FIGURES = (
 MEDIUM_FIGURES = (
     "rtt_ms_mean",
     "rtt_ms_sd",
+    "rtt_ms_p95",
     "retry_drops",
     "queue_drops",
     "own_queue_drops",

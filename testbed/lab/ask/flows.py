@@ -3,7 +3,7 @@
 
 from lab.ask.algorithms import is_algorithm_name
 from lab.ask.links import Link
-from lab.ask.parts import UNDER_TEST, WIRELESS, Flow, Scenario, Topology
+from lab.ask.parts import UNDER_TEST, WIFI_AP, WIRELESS, Flow, Scenario, Topology
 from lab.ask.tables import build, is_name
 from lab.common.errors import BadInput, unknown
 
@@ -94,8 +94,7 @@ def check_way(scenario: Scenario, flow: Flow) -> None:
         raise BadInput(f"flow {flow.name}: with topology.tunnel flows take all hops, in it")
     if flow.mptcp:
         _check_mptcp(scenario, flow)
-    if flow.delay_ms and scenario.medium:
-        raise BadInput(f"flow {flow.name}: delay_ms: a {WIRELESS} has no router for it")
+    _check_on_medium(scenario, flow)
     way = flow.way(scenario.topology)
     if scenario.topology.mtu_bytes != Topology.mtu_bytes and not flow.mss_bytes:
         raise BadInput(f"flow {flow.name}: with topology.mtu_bytes it needs its mss_bytes")
@@ -114,6 +113,19 @@ def check_way(scenario: Scenario, flow: Flow) -> None:
         raise BadInput(
             f"flow {flow.name}: none of the links {', '.join(way)} has rate_mbps or trace: data"
             " would flow without end in no time"
+        )
+
+
+def _check_on_medium(scenario: Scenario, flow: Flow) -> None:
+    if flow.delay_ms and scenario.medium:
+        raise BadInput(
+            f"flow {flow.name}: delay_ms: a {WIRELESS} or {WIFI_AP} has no router for it"
+        )
+    if flow.station and not scenario.topology.has_ap:
+        raise BadInput(f"flow {flow.name}: station: only a {WIFI_AP} has some")
+    if not 0 <= flow.station <= scenario.topology.stations:
+        raise BadInput(
+            f"flow {flow.name}: station = {flow.station}: there are {scenario.topology.stations}"
         )
 
 

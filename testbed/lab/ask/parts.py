@@ -10,8 +10,10 @@ from lab.ask.links import Link
 from lab.ask.medium import Medium
 from lab.ask.places import Drawn, RandomPlaces
 from lab.ask.tables import AxisValue, overlay, set_dotted
+from lab.ask.wifi import WifiMedium
 
 WIRELESS = "wireless-chain"  # its hops are named after its nodes: hop1 is from node 1 to node 2
+WIFI_AP = "wifi-ap"  # stations of an access point, which a wire leads to
 SECOND = "second_"  # of the names of the hops between second homes, as lab.ask.topologies has it
 UNDER_TEST = "$algorithm"  # in a flow: the algorithm that this point is about
 
@@ -22,6 +24,7 @@ class Topology:
     hops: tuple[str, ...] = ()  # those that data takes, in order
     homes: int = 1  # of each host; between the second ones there is a way of its own
     nodes: int = 0  # of a wireless chain
+    stations: int = 0  # of an access point
     mtu_bytes: int = 1500  # of every interface
     tunnel: str = ""  # one of TUNNELS, over all hops
     agents: bool | tuple[int, ...] = True  # which nodes help those algorithms that want help
@@ -30,7 +33,12 @@ class Topology:
 
     @property
     def is_wireless(self) -> bool:
-        return self.kind == WIRELESS
+        """Say whether flows share a medium."""
+        return self.kind in (WIRELESS, WIFI_AP)
+
+    @property
+    def has_ap(self) -> bool:
+        return self.kind == WIFI_AP
 
     @property
     def forward_hops(self) -> tuple[str, ...]:
@@ -77,6 +85,7 @@ class Flow:
     stop_s: float = 0.0  # 0: until the point ends
     bytes: int = 0  # 0: no limit
     mss_bytes: int = 0  # 0: as the MTU allows
+    station: int = 0  # of an access point: of the first of COUNT; 0: the first, or the next
     reverse: bool = False  # from the receivers' side to the senders'
     repeats: int = 0  # requests of BYTES, each when the one before has been answered
     pause_s: float = 0.0  # between an answer and the next request
@@ -110,7 +119,7 @@ class Flow:
 
     def is_cross(self, topology: Topology) -> bool:
         """Say whether it is cross traffic: it takes another way than the flows under test, who
-        take all of the way forward. On a wireless chain none is: all share one medium."""
+        take all of the way forward. Where all share one medium none is."""
         if topology.is_wireless:
             return False
         return self.reverse or self.span(topology) != (0, len(topology.hops) - 1)
@@ -243,7 +252,7 @@ class Scenario:
     paper: str
     description: str
     topology: Topology
-    medium: Medium | None  # of a wireless chain
+    medium: Medium | WifiMedium | None  # of a wireless chain, or an access point
     links: dict[str, Link]
     modules: dict[str, dict[str, int]]  # algorithm -> module parameter -> value
     sctp: Sctp

@@ -7,18 +7,24 @@ from dataclasses import replace
 from lab.ask import linktraces
 from lab.ask.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
 from lab.ask.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
-from lab.ask.parts import SECOND, WIRELESS, Event, Scenario, Sctp, Topology
+from lab.ask.parts import SECOND, WIFI_AP, WIRELESS, Event, Scenario, Sctp, Topology
 from lab.ask.tables import build, is_name
+from lab.ask.wifi import AQMS as WIFI_AQMS
+from lab.ask.wifi import DBM_LIMITS, GUARD_INTERVALS_NS, SUBCARRIERS, WifiMedium
 from lab.common.errors import BadInput, unknown
 
 # The forward hops of each topology; None: as the file names them. lab.ask.topologies builds them
 # (that module needs Mininet, which the host side does without; a test holds the two against each
 # other).
-KINDS = {"dumbbell": ("bottleneck", "wireless"), "chain": None, WIRELESS: None}
+KINDS = {
+    "dumbbell": ("bottleneck", "wireless"), "chain": None, WIRELESS: None, WIFI_AP: ("wired",),
+}  # fmt: skip
 # kind -> bytes that it puts around a packet, and its kernel module, as lab.ask.topologies has it
 TUNNELS = {"vxlan": (50, "vxlan"), "ipip": (20, "ipip"), "gre": (24, "ip_gre")}
 MAX_HOPS = 20
 MAX_HOMES = 2
+MAX_STATIONS = 20
+MAX_AMPDU_BYTES = {"n": 65535, "ac": 1048575, "ax": 1048575}
 ETHERNET_BYTES = 14
 CUT_MBPS = 1e-9  # of a hop that queues and is cut; lablink takes it for none
 
@@ -33,7 +39,8 @@ def parse_topology(table: dict) -> Topology:
     _check_tunnel(topology)
     if not 544 <= topology.mtu_bytes <= 9000:
         raise BadInput(f"topology.mtu_bytes = {topology.mtu_bytes}: 544 to 9000")
-    if topology.is_wireless:
+    _check_stations(topology)
+    if topology.kind == WIRELESS:
         return _wireless(topology)
     if topology.nodes:
         raise BadInput(f"topology.nodes: only a {WIRELESS} has a number of nodes")
@@ -60,6 +67,23 @@ def _check_tunnel(topology: Topology) -> None:
         raise BadInput("topology.tunnel: only over a dumbbell or chain, with one home")
 
 
+def _check_stations(topology: Topology) -> None:
+    if topology.stations and not topology.has_ap:
+        raise BadInput(f"topology.stations: only a {WIFI_AP} has some")
+    if not topology.has_ap:
+        return
+    if topology.homes > 1:
+        raise BadInput(f"topology.homes: a node of a {WIFI_AP} has one")
+    if not 1 <= topology.stations <= MAX_STATIONS:
+        raise BadInput(
+            f"topology.stations = {topology.stations}: a {WIFI_AP} has 1 to {MAX_STATIONS}"
+        )
+    if topology.mtu_bytes > MTU_MAX_BYTES:
+        raise BadInput(
+            f"topology.mtu_bytes = {topology.mtu_bytes}: 802.11 carries {MTU_MAX_BYTES} at most"
+        )
+
+
 def _wireless(topology: Topology) -> Topology:
     if topology.homes > 1:
         raise BadInput(f"topology.homes: a node of a {WIRELESS} has one")
@@ -77,11 +101,13 @@ def _wireless(topology: Topology) -> Topology:
     return replace(topology, hops=tuple(f"hop{i}" for i in range(1, topology.nodes)))
 
 
-def parse_medium(table: dict | None, topology: Topology) -> Medium | None:
-    """Return what [medium] says, TABLE, which only a wireless chain may have and has."""
+def parse_medium(table: dict | None, topology: Topology) -> Medium | WifiMedium | None:
+    """Return what [medium] says, TABLE, which only what shares a medium may have and has."""
+    if topology.has_ap:
+        return _wifi(build(WifiMedium, table or {}, "medium"))
     if not topology.is_wireless:
         if table is not None:
-            raise BadInput(f"medium: only a {WIRELESS} has one")
+            raise BadInput(f"medium: only a {WIRELESS} or a {WIFI_AP} has one")
         return None
     medium = build(Medium, table or {}, "medium")
     for key in ("rate_mbps", "control_rate_mbps"):
@@ -95,18 +121,49 @@ def parse_medium(table: dict | None, topology: Topology) -> Medium | None:
         "capture_db": (6, 30), "circle_radius_m": (0, 10_000),
         "circle_period_s": (0, 100_000),
     }  # fmt: skip
+    _check_limits(medium, limits)
+    return medium
+
+
+def _wifi(medium: WifiMedium) -> WifiMedium:
+    if medium.standard not in SUBCARRIERS:
+        raise unknown("medium.standard", medium.standard, SUBCARRIERS)
+    choices = {
+        "channel_width_mhz": SUBCARRIERS[medium.standard],
+        "guard_interval_ns": GUARD_INTERVALS_NS[medium.standard],
+        "streams": (1, 2, 3, 4),
+    }
+    for key, allowed in choices.items():
+        if getattr(medium, key) not in allowed:
+            raise BadInput(
+                f"medium.{key} = {getattr(medium, key)}: 802.11{medium.standard} has"
+                f" {', '.join(map(str, allowed))}"
+            )
+    for key in ("aqm", "station_aqm"):
+        if getattr(medium, key) and getattr(medium, key) not in WIFI_AQMS:
+            raise unknown(f"medium.{key}", getattr(medium, key), WIFI_AQMS)
+    limits = {
+        "distance_m": (1, 1000), "circle_radius_m": (0, medium.distance_m),
+        "circle_period_s": (0, 100_000), "queue_pkts": (1, 100_000),
+        "station_queue_pkts": (1, 100_000), "ampdu_bytes": (0, MAX_AMPDU_BYTES[medium.standard]),
+        "rts_threshold_bytes": (0, 1 << 22), "transmit_dbm": DBM_LIMITS, "loss_exponent": (2, 6),
+    }  # fmt: skip
+    _check_limits(medium, limits)
+    return medium
+
+
+def _check_limits(medium: Medium | WifiMedium, limits: dict[str, tuple[float, float]]) -> None:
     for key, (least, most) in limits.items():
         if not least <= getattr(medium, key) <= most:
             raise BadInput(f"medium.{key} = {getattr(medium, key):g}: {least:g} to {most:g}")
     if bool(medium.circle_radius_m) != bool(medium.circle_period_s):
         raise BadInput("medium: a circle takes both circle_radius_m and circle_period_s")
-    return medium
 
 
 def parse_links(tables: dict, topology: Topology) -> dict[str, Link]:
     """Return hop -> what [links.HOP] says."""
     links = {}
-    if tables and topology.is_wireless:
+    if tables and topology.is_wireless and not topology.has_ap:
         raise BadInput(f"links: a {topology.kind} has a [medium] instead")
     for hop, table in tables.items():
         if hop not in topology.all_hops:

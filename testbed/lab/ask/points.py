@@ -15,7 +15,7 @@ from lab.ask import linktraces
 from lab.ask import scenario as scenarios
 from lab.ask.algorithms import ALGORITHMS, STOCK_SCTP, UDP, sctp_variant
 from lab.ask.links import Link, link_of
-from lab.ask.parts import UNDER_TEST, Flow, Scenario
+from lab.ask.parts import UNDER_TEST, WIFI_AP, WIRELESS, Flow, Scenario
 from lab.ask.paths import CUT_MBPS, ETHERNET_BYTES, TUNNELS
 from lab.ask.places import Drawn
 from lab.ask.seeds import derived_seed
@@ -130,7 +130,7 @@ def expand(
                         build=build_key(
                             {flow["algorithm"] for flow in spec["flows"]},
                             at.medium is not None,
-                            bool(spec["lablinks"]),
+                            bool(spec["lablinks"]) or at.topology.has_ap,
                         ),
                         drawn=drawn,
                     )
@@ -184,11 +184,12 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         for i, name in enumerate(flow.names()):
             if not (i and flow.share_hosts):
                 spans.append(flow.span(at.topology))
+            pair = _station(at, flow, len(spans)) if at.topology.has_ap else len(spans)
             start_s = flow.start_s + i * flow.every_s
             start_s = round(start_s + start_shift_s(seed, flow.name if flow.together else name), 6)
             common = {
                 "name": name,
-                "pair": len(spans),
+                "pair": pair,
                 "start_s": start_s,
                 "duration_s": round((flow.stop_s or at.run.duration_s) - start_s, 6),
                 "bytes": flow.bytes,
@@ -215,6 +216,8 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
                 "transport": ALGORITHMS[chosen].transport,
             }
             flows.append(common | of_algorithm)
+    if at.topology.has_ap:  # whose stations are there, whoever sends
+        spans = [(0, len(at.topology.hops) - 1)] * at.topology.stations
     if not flows and algorithm != UDP:
         raise BadInput(f"no flow has an algorithm: all are UDP, so --algorithms {UDP}")
     variant = sctp_variant({flow["algorithm"] for flow in flows})
@@ -249,6 +252,16 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
     }
 
 
+def _station(at: Scenario, flow: Flow, hosts: int) -> int:
+    """Return the station (from 1) of the latest of so many HOSTS that flows have so far."""
+    first = flow.station or 1
+    before = sum(
+        1 if other.share_hosts else other.count for other in at.flows[: at.flows.index(flow)]
+        if not (other.is_udp and not other.rate_mbps)
+    )  # fmt: skip
+    return (first - 1 + hosts - 1 - before) % at.topology.stations + 1
+
+
 def _check_algorithm(flow: Flow, chosen: str, at: Scenario) -> None:
     """Refuse for FLOW what the CHOSEN algorithm's transport cannot do there."""
     transport = ALGORITHMS[chosen].transport
@@ -257,7 +270,9 @@ def _check_algorithm(flow: Flow, chosen: str, at: Scenario) -> None:
     if flow.transport not in ("", transport):
         raise BadInput(f"flow {flow.name}: {chosen} is no algorithm of {flow.transport}")
     if at.medium and transport == "tfrc":
-        raise BadInput(f"flow {flow.name}: {chosen} needs routers, a wireless chain has none")
+        raise BadInput(f"flow {flow.name}: {chosen} needs routers, a {at.topology.kind} has none")
+    if at.topology.has_ap and ALGORITHMS[chosen].agent:
+        raise BadInput(f"flow {flow.name}: {chosen} is for a {WIRELESS}, not a {WIFI_AP}")
     if flow.repeats and transport != "tcp":
         raise BadInput(f"flow {flow.name}: requests (repeats) are TCP's, not {chosen}'s")
     if flow.mptcp and transport != "tcp":
@@ -318,7 +333,8 @@ def bound_mbps(at: Scenario, transport: str = "tcp", seed: int = 1) -> float:
     of a frame; where events or traces (at SEED) change a link, the mean over the time after the
     warm-up. What UDP takes of it is not subtracted: a flow that pushes it aside gets more. SCTP can
     exceed it where there are second homes, which carry its retransmissions. Of a wireless chain it
-    is what one sender would get over one hop if nothing came back."""
+    is what one sender would get over one hop if nothing came back, as over the air of an access
+    point."""
     measured = [flow for flow in at.flows if not flow.is_udp] or at.flows
     mss_bytes = max(flow.mss_bytes for flow in measured)
     if at.medium:

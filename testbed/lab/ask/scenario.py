@@ -24,7 +24,7 @@ from lab.ask.figures import (
     PACKET_FIGURES,
 )
 from lab.ask.flows import check_algorithm, check_algorithms, check_way, parse_flows
-from lab.ask.parts import WIRELESS, Axis, Claim, Flow, Run, Scenario
+from lab.ask.parts import WIFI_AP, WIRELESS, Axis, Claim, Flow, Run, Scenario
 from lab.ask.paths import (
     check_event,
     parse_events,
@@ -180,7 +180,8 @@ def _check(scenario: Scenario) -> None:
     _check_run(scenario.run)
     _check_udp_alone(scenario)
     if scenario.medium and scenario.run.truth:
-        raise BadInput(f"run.truth: not on a {WIRELESS}, where no hop has one cause of drops")
+        kind = scenario.topology.kind
+        raise BadInput(f"run.truth: not on a {kind}, where no hop has one cause of drops")
     _check_packets(scenario)
     _check_harm(scenario)
     for event in scenario.events:
@@ -207,7 +208,7 @@ def _check(scenario: Scenario) -> None:
         if claim.metric in JITTER_RATIOS and not scenario.run.jitter_ratio:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.jitter_ratio = true")
         if claim.metric in MEDIUM_FIGURES and not scenario.medium:
-            raise BadInput(f"claim {claim.id}: {claim.metric} needs a {WIRELESS}")
+            raise BadInput(f"claim {claim.id}: {claim.metric} needs a {WIRELESS} or {WIFI_AP}")
 
 
 def _check_udp_alone(scenario: Scenario) -> None:
@@ -221,7 +222,8 @@ def _check_packets(scenario: Scenario) -> None:
     if not scenario.run.packets:
         return
     if scenario.medium:
-        raise BadInput(f"run.packets: not on a {WIRELESS}, whose nodes count for themselves")
+        kind = scenario.topology.kind
+        raise BadInput(f"run.packets: not on a {kind}, whose nodes count for themselves")
     if scenario.topology.offloads and any(link.aqm for link in scenario.links.values()):
         raise BadInput(
             "run.packets with an aqm needs topology.offloads = false, or bursts that come in would"

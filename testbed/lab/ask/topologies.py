@@ -21,6 +21,7 @@ from mininet.node import Node, Switch
 from mininet.topo import Topo
 
 from lab.ask.medium import Medium
+from lab.ask.wifi import WifiMedium
 
 # The receive window is wide from the start. If it followed the reader, as it does by default, the
 # sink, which is woken as rarely as it can be, would hold it below what fast paths need.
@@ -235,7 +236,10 @@ class WirelessLink:
     # the device's own ring never drops: what is queued and dropped is the medium's to say
     RING_PKTS = 10_000
 
-    def __init__(self, node, medium, intfName1=None, params1=None, **_params):
+    def __init__(
+        self, node, medium, port1=None, intfName1=None, params1=None, addr1=None, order=0, **_params
+    ):
+        """Make it. ORDER: where it stands among the medium's, which Mininet links in its own."""
         name = intfName1 or f"{node.name}-wl0"
         run(
             node,
@@ -243,9 +247,13 @@ class WirelessLink:
             f"ip link set {name} txqueuelen {self.RING_PKTS}",
         )
         in_place = {"moveIntfFn": lambda *_: True}  # it is made where it belongs
-        self.intf1 = Intf(name, node=node, link=self, **in_place, **(params1 or {}))
+        self.intf1 = Intf(name, node=node, port=port1, link=self, **in_place, **(params1 or {}))
+        if addr1:
+            self.intf1.setMAC(addr1)
         self.intf2 = None
+        self.medium, self.order = medium, order
         medium.taps.append(self.intf1)
+        medium.taps.sort(key=lambda tap: tap.link.order)
 
     def status(self) -> str:
         return "OK"
@@ -308,6 +316,10 @@ class WirelessMedium(Switch):
             self.end()
         super().stop(deleteIntfs)
 
+    def heard_by(self, tap: Intf) -> list[Intf]:
+        """Return the devices that TAP may send to."""
+        return [other for other in self.taps if other is not tap]
+
     def dropped_by_taps(self) -> int:
         """Return how many packets the stations' devices lost before the medium had them."""
         count = "cat /sys/class/net/{0}/statistics/tx_dropped"
@@ -364,7 +376,76 @@ class WirelessChain(Topo):
         return self.node_address(self.place(end, pair))
 
 
-KINDS = {"dumbbell": Dumbbell, "chain": Chain, "wireless-chain": WirelessChain}
+class WifiChannel(WirelessMedium):
+    """The channel of an access point: its devices are linked in pairs, one of the access point's
+    and its station's."""
+
+    def __init__(self, name, channel=None, **params):
+        super().__init__(name, channel=channel or WifiMedium(), **params)
+
+    def heard_by(self, tap: Intf) -> list[Intf]:
+        return [self.taps[self.taps.index(tap) ^ 1]]
+
+
+class WifiAp(Topo):
+    """A server, a router, and an access point with so many STATIONS.
+
+    server -- r1 ==wired==> ap ~~~ sta1
+                              ~~~ sta2 ...
+
+    The access point routes; it has a device for each station, as mac80211 has queues for each. The
+    server is at one end of each pair, a station at the other. MEDIUM: of WifiChannel.
+    """
+
+    SERVER, AP = "10.100.1.2", "10.9.0.254"
+
+    def build(self, stations: int = 1, medium=None, **_params):
+        count = int(stations)
+        channel = self.addSwitch("medium", cls=WifiChannel, **(medium or {}))
+        server = self.addHost("server", cls=Host, ip=None, defaultRoute="via 10.100.1.1")
+        router = self.addNode("r1", cls=Router, ip=None, routes=["10.9.0.0/24 via 10.0.1.2"])
+        ways = [f"{self.station_address(i)} dev ap-wl{i}" for i in range(1, count + 1)]
+        ap = self.addNode("ap", cls=Router, ip=None, routes=["10.100.0.0/16 via 10.0.1.1", *ways])
+        self._wire(server, router, "server-eth0", "r1-server", f"{self.SERVER}/24", "10.100.1.1/24")
+        self._wire(router, ap, "r1-fwd", "ap-rev", "10.0.1.1/24", "10.0.1.2/24")
+        for i in range(1, count + 1):
+            station = self.addHost(
+                f"sta{i}", cls=Station, ip=f"{self.station_address(i)}/32",
+                mac=WirelessChain.mac(i + 1), routes=[f"default via {self.AP}"],
+            )  # fmt: skip
+            self.addLink(
+                ap, channel, cls=WirelessLink, intfName1=f"ap-wl{i}",
+                params1={"ip": f"{self.AP}/32"}, addr1=WirelessChain.mac(1), order=2 * i,
+            )  # fmt: skip
+            self.addLink(
+                station, channel, cls=WirelessLink, intfName1=f"sta{i}-wl0", order=2 * i + 1
+            )
+
+    _wire = Chain._wire
+
+    @staticmethod
+    def station_address(station: int) -> str:
+        return f"10.9.0.{station}"
+
+    def host(self, end: str, pair: int) -> str:
+        """Return the name of the host at END, src or dst, of PAIR, which is a station's number."""
+        return "server" if end == "src" else f"sta{pair}"
+
+    def address(self, end: str, pair: int) -> str:
+        return self.SERVER if end == "src" else self.station_address(pair)
+
+    @staticmethod
+    def devices() -> dict[str, str]:
+        """Return hop -> interface, as devices() does of other topologies."""
+        return {"wired": "r1-fwd", "reverse_wired": "ap-rev"}
+
+
+KINDS = {
+    "dumbbell": Dumbbell,
+    "chain": Chain,
+    "wireless-chain": WirelessChain,
+    "wifi-ap": WifiAp,
+}
 topos = KINDS  # the name that `mn --custom` looks for
 
 
@@ -453,9 +534,8 @@ def drop_subflow(net: Mininet, topo: Chain, end: str, pair: int) -> None:
 def _neighbours(net: Mininet, intf: Intf) -> Iterator[tuple[str, str]]:
     """Give the addresses, IP and MAC, that INTF can reach at once."""
     if isinstance(intf.link, WirelessLink):
-        for link in net.links:
-            if link is not intf.link:
-                yield link.intf1.ip, link.intf1.mac
+        for other in intf.link.medium.heard_by(intf):
+            yield other.ip, other.mac
         return
     peer = intf.link.intf2 if intf.link.intf1 is intf else intf.link.intf1
     yield peer.ip, peer.mac

@@ -74,7 +74,7 @@ def summarize(point: Point, raw: Path) -> dict[str, Any]:
         "queue_drop_pct": _queue_drop_pct(flows),
         **_transients(point, samples, forward),
         "goodput_variation": _variation(point, steady),
-        **_medium(point, raw, forward, steady),
+        **_medium(point, raw, forward, steady, hops),
         **(_told_by_tfrc(flows) or _classified(point, raw, ends)),
         **_ratios(point, raw, ends),
         "flows": flows,
@@ -443,21 +443,24 @@ def _counted(flow: dict) -> dict:
 
 def _rtt(samples: pl.DataFrame) -> dict[str, float | None]:
     """Return mean and standard deviation of the smoothed RTT: of all flows' samples, and of a
-    flow's around its own mean."""
+    flow's around its own mean; and the 95th percentile of all samples."""
     rtt = samples.select("flow", pl.col("srtt_ms").cast(pl.Float64)).drop_nulls()
     if not len(rtt):
-        return {"rtt_ms_mean": None, "rtt_ms_sd": None}
+        return {"rtt_ms_mean": None, "rtt_ms_sd": None, "rtt_ms_p95": None}
     around = rtt["srtt_ms"] - rtt.select(pl.col("srtt_ms").mean().over("flow")).to_series()
     return {
         "rtt_ms_mean": float(rtt["srtt_ms"].mean()),
         "rtt_ms_sd": float((around**2).mean() ** 0.5),
+        "rtt_ms_p95": _quantile(rtt["srtt_ms"], 0.95),
     }
 
 
-def _medium(point: Point, raw: Path, flows: list[dict], samples: pl.DataFrame) -> dict[str, Any]:
-    """Return what the stations of a wireless chain counted over the whole run, busy times after
+def _medium(
+    point: Point, raw: Path, flows: list[dict], samples: pl.DataFrame, queues: pl.DataFrame
+) -> dict[str, Any]:
+    """Return what the stations of a wireless medium counted over the whole run, busy times after
     the warm-up, Jain's index of those flows that cross as many hops, and what SAMPLES say of
-    the RTT."""
+    the RTT. QUEUES: samples of those that an access point's and stations' kernels have."""
     if not point.spec["medium"]:
         return {}
     duration_s = point.spec["duration_s"]
@@ -478,6 +481,9 @@ def _medium(point: Point, raw: Path, flows: list[dict], samples: pl.DataFrame) -
     nodes = [
         row | {name: values[i] for name, values in shares.items()} for i, row in enumerate(counts)
     ]
+    if point.spec["topology"]["stations"]:
+        for node, dropped in zip(nodes, _dropped_before_macs(point, queues), strict=True):
+            node["own_queue_drops" if node["node"] > 1 else "queue_drops"] += dropped
     sums = {
         name: sum(node[name] for node in nodes)
         for name in ("retry_drops", "queue_drops", "own_queue_drops", "collisions")
@@ -496,6 +502,16 @@ def _medium(point: Point, raw: Path, flows: list[dict], samples: pl.DataFrame) -
         "nodes": nodes,
         "medium_run": json.loads((raw / "medium.json").read_text()),
     }
+
+
+def _dropped_before_macs(point: Point, queues: pl.DataFrame) -> list[int]:
+    """Return what the kernels' queues before the MACs dropped: the access point's, and each
+    station's."""
+    last = queues.group_by("hop").agg(pl.col("drops").last())
+    drops = {hop: int(count or 0) for hop, count in last.select("hop", "drops").iter_rows()}
+    numbers = range(1, point.spec["topology"]["stations"] + 1)
+    own = sum(drops[f"ap-wl{i}"] for i in numbers)
+    return [own, *(drops[f"sta{i}-wl0"] for i in numbers)]
 
 
 def _jain_by_hops(point: Point, flows: list[dict]) -> dict[str, float]:

@@ -40,6 +40,7 @@ RESULT_SOURCES = (
     "measure/ratios.py",
     "measure/stats.py",
     "ask/medium.py",
+    "ask/wifi.py",
     "ask/algorithms.py",
     "run/backends/base.py",
 )

@@ -9,6 +9,8 @@ ARROW, BACK = "==", "<--"
 
 def lines(at: Scenario) -> list[str]:
     """Return the drawing of AT, a scenario whose axes have one value each (points.resolve)."""
+    if at.topology.has_ap:
+        return _access_point(at)
     if at.medium:
         return _chain(at)
     drawn = _way(at, "", "src", "dst", "r")
@@ -59,6 +61,35 @@ def _chain(at: Scenario) -> list[str]:
     ]
 
 
+def _access_point(at: Scenario) -> list[str]:
+    """Return the wire to the access point, its stations, and the channel."""
+    medium, count = at.medium, at.topology.stations
+    last = f"sta1 ... sta{count}" if count > 1 else "sta1"
+    drawn = [f"server -- r1 {ARROW}wired{ARROW}> ap ~~{medium.distance_m:g} m~~ {last}"]
+    for hop in at.topology.all_hops:
+        told = properties(at.links.get(hop, Link()))
+        if told:
+            drawn.append(
+                f"{BACK if hop.startswith('reverse_') else '-->'} {hop}: {', '.join(told)}"
+            )
+    streams = f", {medium.streams} streams" if medium.streams > 1 else ""
+    drawn.append(
+        f"one 802.11{medium.standard} channel of {medium.channel_width_mhz} MHz{streams},"
+        f" {medium.phy_mbps:.4g} Mb/s at most; rates by Minstrel-HT"
+    )
+    for where, pkts, aqm in (
+        ("at the access point for each station", medium.queue_pkts, medium.aqm),
+        ("at each station", medium.station_queue_pkts, medium.station_aqm),
+    ):
+        drawn.append(f"queue {pkts} pkts, {aqm or 'drop-tail'} {where}")
+    if medium.circle_radius_m:
+        drawn.append(
+            f"stations move on circles of {medium.circle_radius_m:g} m in"
+            f" {medium.circle_period_s:g} s"
+        )
+    return drawn
+
+
 def properties(link: Link) -> list[str]:
     """Return what LINK does to packets, one thing a text; nothing for a plain wire."""
     told = []
@@ -107,6 +138,8 @@ def flow_text(flow: Flow) -> str:
         told.append(f"until {flow.stop_s:g} s")
     if flow.reverse:
         told.append("on the way back")
+    if flow.station:
+        told.append(f"from station {flow.station} on")
     if flow.first_hop or flow.last_hop:
         told.append(f"from {flow.first_hop or 'the begin'} to {flow.last_hop or 'the end'}")
     return f"{flow.name}: {', '.join(told)}"

@@ -8,14 +8,16 @@
  *             --seconds S [--lag] [labmedium's options]
  *
  * --saturate: FROM always has a packet of BYTES (from the IP header on) for TO, one
- * hop away. --udp: datagrams of BYTES payload go at MBPS over a chain, where nodes
- * are each other's neighbours in the order of the --node options. Prints one JSON
- * object: how each node's counters grew after the first second, for S seconds, and
- * the datagrams that arrived meanwhile.
+ * hop away; with an access point, which is node 1, as many as it may be given. --udp:
+ * datagrams of BYTES payload go at MBPS over a chain, where nodes are each other's
+ * neighbours in the order of the --node options. Prints one JSON object: how each
+ * node's counters grew after the first second, for S seconds, the datagrams that
+ * arrived meanwhile, and the bytes (from the IP header on) that came out at each port.
  */
+#include "dsss.h"
 #include "lab_simulator.h"
-#include "medium.h"
 #include "options.h"
+#include "wifi_ap.h"
 
 #include <ns3/arp-cache.h>
 #include <ns3/global-value.h>
@@ -33,6 +35,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 
@@ -46,6 +49,7 @@ constexpr uint16_t PORT = 9;
 constexpr uint16_t ETHERTYPE_IPV4 = 0x0800;
 constexpr uint64_t BACKLOG_PKTS = 3;
 constexpr size_t QUEUE_PKTS = COUNTERS - 1; // the one counter that does not add up
+constexpr size_t RETRY_DROPS = COUNTERS - 4;
 
 struct Load {
 	size_t from = 0, to = 0;
@@ -105,46 +109,70 @@ Command parse_command(int argc, char **argv)
 	return command;
 }
 
+std::unique_ptr<Medium> make_medium(const Options &options, LabSimulator &simulator,
+				    Medium::Receiver receiver)
+{
+	if (options.has_ap())
+		return std::make_unique<ApMedium>(options.ap, simulator, receiver);
+	return std::make_unique<DsssMedium>(options.medium, receiver);
+}
+
+/* The port through which LOAD goes in: with an access point (node 0) and n stations the first n are
+ * its own. */
+size_t port_of(const Medium &medium, const Load &load)
+{
+	if (medium.node_of(medium.nodes() - 1) == medium.nodes() - 1)
+		return load.from;
+	return load.from ? medium.nodes() - 1 + load.from - 1 : load.to - 1;
+}
+
 /* Run as labmedium does when no node sends any more: from one instant at which a frame could be
  * received to the next, with long and short frames in the queues. Print how many instants there
  * were, and by how much frames had been received before the one waited for: never, or they would
  * be late. */
-void lag(const Command &command, const MediumConfig &config, LabSimulator &simulator)
+void lag(const Command &command, const Options &options, LabSimulator &simulator)
 {
 	constexpr int QUEUED = 40;
 	constexpr uint32_t SHORT_BYTES = 60;
 	int64_t waited_for_ns = 0, late_max_ns = 0;
-	int64_t end_ns = static_cast<int64_t>(command.seconds * 1e9);
 	uint64_t wakeups = 0, received = 0;
-	Medium medium(config, [&](size_t, const Packet &, uint16_t, Mac48Address, Mac48Address) {
+	auto medium = make_medium(options, simulator, [&](size_t, const Packet &, uint16_t,
+							  Mac48Address, Mac48Address) {
 		late_max_ns = std::max(late_max_ns,
 				       waited_for_ns - Simulator::Now().GetNanoSeconds());
 		received++;
 	});
+	int64_t begin_ns = medium->lead_ns();
+	int64_t end_ns = begin_ns + static_cast<int64_t>(command.seconds * 1e9);
 
-	simulator.run_until(0);
+	simulator.run_until(begin_ns);
 	for (const Load &load : command.saturated) {
 		for (int i = 0; i < QUEUED; i++)
-			medium.send(load.from, Create<Packet>(i % 3 ? load.bytes : SHORT_BYTES),
-				    ETHERTYPE_IPV4, Medium::address(load.to));
+			medium->send(port_of(*medium, load),
+				     Create<Packet>(i % 3 ? load.bytes : SHORT_BYTES), ETHERTYPE_IPV4,
+				     Medium::address(load.to));
 	}
-	simulator.run_until(0);
-	while ((waited_for_ns = medium.next_delivery_ns(simulator.next_event_ns())) < end_ns) {
+	simulator.run_until(begin_ns);
+	while ((waited_for_ns = medium->next_delivery_ns(simulator.next_event_ns())) < end_ns) {
 		simulator.run_until(waited_for_ns);
 		wakeups++;
 	}
-	std::printf("{\"wakeups\": %lu, \"received\": %lu, \"late_max_ns\": %ld}\n", wakeups, received,
-		    late_max_ns);
+	uint64_t given_up = 0;
+	for (size_t node = 0; node < medium->nodes(); node++)
+		given_up += medium->counters(node)[RETRY_DROPS];
+	std::printf("{\"wakeups\": %lu, \"received\": %lu, \"given_up\": %lu, \"late_max_ns\": %ld}\n",
+		    wakeups, received, given_up, late_max_ns);
 }
 
 /* Keep something in the queue; far more often than a packet takes to leave. */
 void refill(Medium &medium, Load load)
 {
+	size_t port = port_of(medium, load);
+	bool told = medium.room_bytes(port) >= 0;
 	uint64_t queued = medium.counters(load.from)[QUEUE_PKTS];
 
-	for (; queued < BACKLOG_PKTS; queued++)
-		medium.send(load.from, Create<Packet>(load.bytes), ETHERTYPE_IPV4,
-			    Medium::address(load.to));
+	for (; told ? medium.room_bytes(port) > 0 : queued < BACKLOG_PKTS; queued++)
+		medium.send(port, Create<Packet>(load.bytes), ETHERTYPE_IPV4, Medium::address(load.to));
 	Simulator::Schedule(MicroSeconds(500), &refill, std::ref(medium), load);
 }
 
@@ -154,14 +182,14 @@ Ipv4Address address_of(size_t node)
 }
 
 /* Give each node IP, static routes along the chain, and its neighbours' MAC addresses. */
-void install_internet(Medium &medium)
+void install_internet(DsssMedium &medium)
 {
 	Ipv4StaticRoutingHelper routing;
 	InternetStackHelper stack;
 	NetDeviceContainer devices;
 	NodeContainer nodes;
 	Ipv4AddressHelper addresses("10.9.0.0", "255.255.255.0");
-	size_t n = medium.size();
+	size_t n = medium.nodes();
 
 	for (size_t i = 0; i < n; i++) {
 		devices.Add(medium.device(i));
@@ -187,7 +215,7 @@ void install_internet(Medium &medium)
 	}
 }
 
-Ptr<PacketSink> start_udp(Medium &medium, const Load &load, uint16_t port)
+Ptr<PacketSink> start_udp(DsssMedium &medium, const Load &load, uint16_t port)
 {
 	InetSocketAddress to(address_of(load.to), port);
 	PacketSinkHelper sink("ns3::UdpSocketFactory", InetSocketAddress(Ipv4Address::GetAny(), port));
@@ -202,19 +230,23 @@ std::vector<CounterNumbers> read_all(Medium &medium)
 {
 	std::vector<CounterNumbers> all;
 
-	for (size_t i = 0; i < medium.size(); i++)
+	for (size_t i = 0; i < medium.nodes(); i++)
 		all.push_back(medium.counters(i));
 	return all;
 }
 
 void print(const std::vector<CounterNumbers> &before, const std::vector<CounterNumbers> &after,
-	   double seconds, const std::vector<uint64_t> &datagram_bytes)
+	   double seconds, const std::vector<uint64_t> &datagram_bytes,
+	   const std::vector<uint64_t> &port_bytes)
 {
 	const char *node_comma = "";
 
 	std::printf("{\"seconds\": %.3f, \"udp_bytes\": [", seconds);
 	for (size_t i = 0; i < datagram_bytes.size(); i++)
 		std::printf("%s%lu", i ? ", " : "", datagram_bytes[i]);
+	std::printf("], \"port_bytes\": [");
+	for (size_t i = 0; i < port_bytes.size(); i++)
+		std::printf("%s%lu", i ? ", " : "", port_bytes[i]);
 	std::printf("], \"nodes\": [");
 	for (size_t i = 0; i < before.size(); i++) {
 		std::printf("%s{", node_comma);
@@ -232,27 +264,38 @@ void simulate(Command &command)
 	auto simulator = LabSimulator::install();
 	Options options = parse_options(static_cast<int>(command.medium.size()), command.medium.data());
 	if (command.lags) {
-		lag(command, options.medium, *simulator);
+		lag(command, options, *simulator);
 		return;
 	}
-	Medium medium(options.medium, [](size_t, const Packet &, uint16_t, Mac48Address, Mac48Address) {});
+	std::vector<uint64_t> port_bytes(options.taps.size());
+	auto medium = make_medium(options, *simulator, [&](size_t port, const Packet &packet, uint16_t,
+							   Mac48Address, Mac48Address) {
+		port_bytes[port] += packet.GetSize();
+	});
+	int64_t begin_ns = medium->lead_ns() + WARM_UP_NS;
 	std::vector<Ptr<PacketSink>> sinks;
 	std::vector<uint64_t> bytes;
 
 	for (const Load &load : command.saturated)
-		refill(medium, load);
-	if (!command.udp.empty())
-		install_internet(medium);
-	for (const Load &load : command.udp)
-		sinks.push_back(start_udp(medium, load, static_cast<uint16_t>(PORT + sinks.size())));
-	simulator->run_until(WARM_UP_NS);
-	auto before = read_all(medium);
+		refill(*medium, load);
+	if (!command.udp.empty()) {
+		auto chain = dynamic_cast<DsssMedium *>(medium.get());
+
+		if (!chain)
+			throw std::invalid_argument("--udp is of a chain");
+		install_internet(*chain);
+		for (const Load &load : command.udp)
+			sinks.push_back(start_udp(*chain, load, static_cast<uint16_t>(PORT + sinks.size())));
+	}
+	simulator->run_until(begin_ns);
+	auto before = read_all(*medium);
 	for (auto &sink : sinks)
 		bytes.push_back(sink->GetTotalRx());
-	simulator->run_until(WARM_UP_NS + static_cast<int64_t>(command.seconds * 1e9));
+	port_bytes.assign(port_bytes.size(), 0);
+	simulator->run_until(begin_ns + static_cast<int64_t>(command.seconds * 1e9));
 	for (size_t i = 0; i < sinks.size(); i++)
 		bytes[i] = sinks[i]->GetTotalRx() - bytes[i];
-	print(before, read_all(medium), command.seconds, bytes);
+	print(before, read_all(*medium), command.seconds, bytes, port_bytes);
 }
 
 } // namespace

@@ -28,6 +28,7 @@ from lab.ask.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, STOCK_SCTP
 from lab.ask.links import AQM_MODULE, AQMS, POLICER_MODULES, link_of
 from lab.ask.paths import TUNNELS
 from lab.ask.points import Point
+from lab.ask.wifi import GATE_MODULE
 from lab.common.errors import BadInput, LabError, unknown
 from lab.run import build as builds
 from lab.run.cpus import claimed
@@ -168,6 +169,7 @@ class Backend(ABC):
                 *self.modules(),
                 *self.unknown_modules(points),
                 *(["tun"] if points[0].spec["medium"] else []),
+                *([GATE_MODULE] if points[0].spec["topology"]["stations"] else []),
                 *self.tunnel_modules(points[0].spec["topology"]["tunnel"]),
             ],
             "insmod": [

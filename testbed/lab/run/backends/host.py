@@ -15,6 +15,7 @@ from pathlib import Path
 from lab.ask import lablink
 from lab.ask.algorithms import ALGORITHMS
 from lab.ask.points import Point
+from lab.ask.wifi import GATE_MODULE
 from lab.common.errors import BadInput, LabError
 from lab.run import build as builds
 from lab.run.backends.base import SAFE_PATH, Backend, folder_with_room
@@ -94,6 +95,13 @@ class HostBackend(Backend):
         if any(point.spec["lablinks"] for point in points) and not loadable(lablink.MODULE):
             raise BadInput(
                 f"this machine has no {lablink.MODULE}, which links with a rate that changes need:"
+                " sudo make -C testbed/lablink install, or take --backend virtual"
+            )
+        if any(point.spec["topology"]["stations"] for point in points) and not loadable(
+            GATE_MODULE
+        ):
+            raise BadInput(
+                f"this machine has no {GATE_MODULE}, which an access point needs:"
                 " sudo make -C testbed/lablink install, or take --backend virtual"
             )
         super().check(points)

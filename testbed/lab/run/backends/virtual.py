@@ -19,6 +19,7 @@ GUEST_MEMORY_MB = {"lab": 256, "debug": 768}  # by kernel
 RESULTS_ROOM_MB = 128
 SLOWER_BY = {"lab": 1, "debug": 6}
 WIRELESS_COST = 0.2  # wall seconds a second, whatever the rates
+WIFI_COST, STATION_COST = 0.4, 0.1  # and at an access point, of each of its stations
 MBPS_COST = {"tcp": 0.0003, "tfrc": 0.015}  # a second and Mb/s: two programs wake for each packet
 TIME_START_NS = 1_700_000_000_000_000_000  # what the lab's wall clock says at boot
 
@@ -46,6 +47,9 @@ class VirtualBackend(Backend):
         self.guest_room = room_for_memory(self.memory_mb)
 
     def cost_s(self, point: Point) -> float:
+        if stations := point.spec["topology"]["stations"]:
+            per_second = WIFI_COST + STATION_COST * stations
+            return SLOWER_BY[self.kernel] * (0.5 + point.spec["duration_s"] * per_second)
         if point.spec["medium"]:  # a fair part of it goes into processes that wake each other
             return SLOWER_BY[self.kernel] * (0.5 + point.spec["duration_s"] * WIRELESS_COST)
         transports = {flow["transport"] for flow in point.spec["flows"]}

@@ -32,6 +32,7 @@ from lab.ask.algorithms import ALGORITHMS, STOCK_SCTP
 from lab.ask.lablink import SCHEDULES, begin_lablink, change_lablink, set_lablink
 from lab.ask.links import Link, change_link, link_of, set_link
 from lab.ask.medium import Medium
+from lab.ask.wifi import WifiMedium, remove_gate, set_gate
 from lab.run.guest.kernel_log import KernelLog
 from lab.run.guest.namespaces import NetworkNamespaceOf
 
@@ -46,6 +47,7 @@ MEDIUM = {"program": str(BIN / "labmedium"), "autostart": False}
 TIMER_ABSTIME = 1
 
 SINK_PORT = 5001
+UDP_SINK_PORT = 6000  # and on, where many share a host
 SOURCE_PORT = 20000
 UDP_SOURCE_PORT = 30000
 SUBFLOW_PORT = 40000  # of an MPTCP flow's second subflow, whose host has no other flow
@@ -189,9 +191,13 @@ class Lab:
         self.sctp = sctp
         kind = topologies.KINDS[topology["kind"]]
         self.hops = topology["hops"]
-        self.wireless = kind is topologies.WirelessChain
+        self.wireless = kind in (topologies.WirelessChain, topologies.WifiAp)
+        self.has_ap = kind is topologies.WifiAp
         self.entry = topology["hops"][topology["spans"][0][0]]  # of the first pair of hosts
-        if self.wireless:
+        if self.has_ap:
+            self.devices = kind.devices()
+            shape = {"stations": topology["stations"], "medium": MEDIUM}
+        elif self.wireless:
             self.devices = {}
             shape = {key: topology[key] for key in ("nodes", "spans")} | {"medium": MEDIUM}
         else:
@@ -212,6 +218,10 @@ class Lab:
         self.multipath: list[tuple[str, int]] = []  # senders of MPTCP flows
         self.warm_up()
 
+    def channel(self, **values) -> Medium | WifiMedium:
+        """Return the medium that a point's VALUES say."""
+        return WifiMedium(**values) if self.has_ap else Medium(**values)
+
     def warm_up(self) -> None:
         """Let the kernel draw the secrets that it draws once, before any point's seed is set."""
         flow = {"name": "warm-up", "pair": 1, "start_s": 0.0, "duration_s": WARM_UP_S}
@@ -226,7 +236,7 @@ class Lab:
             "sample_ms": 100,
             # without a rate, virtual time would stand still while data flows
             "links": {self.entry: {"rate_mbps": 10.0, "queue_pkts": 100}} if self.devices else {},
-            "medium": asdict(Medium()) | {"seed": 1} if self.medium else None,
+            "medium": asdict(self.channel()) | {"seed": 1} if self.medium else None,
             "flows": flows,
             "udp": [],
             "lablinks": {},
@@ -290,6 +300,7 @@ class Lab:
             set_wall_clock(point["rng_seed"], start_s)
         self.begin_lablinks(point, start_s)
         if self.medium:
+            self.set_gates(point["medium"])
             self.start_medium(point, start_s, out)
             self.set_agents(point)
             self.sample_agents(point, start_s, out)
@@ -335,6 +346,7 @@ class Lab:
         time.sleep(SETTLE_S)
         if self.medium:
             self.stop_medium(out)
+            self.set_gates(None)
         # a goodbye of the sinks that got lost would return in the next point
         self.set_links({}, {})
         self.set_own_delays([])
@@ -396,8 +408,21 @@ class Lab:
             "--sample-ms", str(point["sample_ms"]), "--counters", str(out / "medium.csv"),
             "--summary", str(out / "medium.json"),
         ]  # fmt: skip
-        self.medium.begin(Medium(**values), seed, options, lambda: set_priority(MEDIUM_PRIORITY))
+        self.medium.begin(
+            self.channel(**values), seed, options, lambda: set_priority(MEDIUM_PRIORITY)
+        )
         self.dropped_before = self.medium.dropped_by_taps()
+
+    def set_gates(self, medium: dict | None) -> None:
+        """Give the devices of an access point and its stations the gates and queues of MEDIUM; take
+        them away without one."""
+        for tap in self.medium.taps if self.has_ap else []:
+            of = "" if tap.node.name == "ap" else "station_"
+            with NetworkNamespaceOf(tap.node.pid):
+                if medium:
+                    set_gate(tap.name, medium[f"{of}queue_pkts"], medium[f"{of}aqm"])
+                else:
+                    remove_gate(tap.name)
 
     def set_agents(self, point: dict) -> None:
         """Give all stations the queueing disciplines that the algorithms of POINT want there, and
@@ -469,9 +494,14 @@ class Lab:
         pid = self.net[f"r{router}"].pid
         return f"/proc/{pid}/ns/net:r{router}-rev"
 
+    def udp_port(self, index: int) -> int:
+        """Return the port of a UDP flow's sink; those of an access point share the server."""
+        return UDP_SINK_PORT + index if self.has_ap else SINK_PORT
+
     def start_udp_sink(self, index: int, flow: dict, out: Path):
-        command = [str(BIN / "labflow"), "sink", "--transport", "udp", "--port", str(SINK_PORT),
-                   "--json", str(out / f"udp-sink-{index}.json")]  # fmt: skip
+        port, report = str(self.udp_port(index)), str(out / f"udp-sink-{index}.json")
+        command = [str(BIN / "labflow"), "sink", "--transport", "udp", "--port", port,
+                   "--json", report]  # fmt: skip
         return self._start_and_wait(self.node_of(receiver(flow)), command, SINK_PRIORITY)
 
     def start_tap(self, hop: str, every: int, out: Path):
@@ -537,6 +567,8 @@ class Lab:
             pid = self.net[dev.split("-")[0]].pid
             option = "--aqm-hop" if link.get("aqm") else "--hop"
             targets += [option, f"{hop}:/proc/{pid}/ns/net:{dev}"]
+        for tap in self.medium.taps if self.has_ap else []:
+            targets += ["--hop", f"{tap.name}:/proc/{tap.node.pid}/ns/net:{tap.name}"]
         return targets
 
     def start_tfrc(self, index: int, flow: dict, start_s: float, sample_ms: int, out: Path):
@@ -574,12 +606,15 @@ class Lab:
         if flow["on_s"]:
             options += ["--on-s", f"{flow['on_s']:.9f}", "--off-s", f"{flow['off_s']:.9f}",
                         "--seed", str(flow["seed"])]  # fmt: skip
-        return self._start_sender(flow, start_s, out / f"udp-{index}.json", options)
+        port = self.udp_port(index)
+        return self._start_sender(flow, start_s, out / f"udp-{index}.json", options, port)
 
-    def _start_sender(self, flow: dict, start_s: float, report: Path, options: list[str]):
+    def _start_sender(
+        self, flow: dict, start_s: float, report: Path, options: list[str], port: int = SINK_PORT
+    ):
         command = [
             str(BIN / "labflow"), "send", "--connect", self.topo.address(*receiver(flow)),
-            "--port", str(SINK_PORT), "--name", flow["name"], *options,
+            "--port", str(port), "--name", flow["name"], *options,
             "--start-at-s", f"{start_s + flow['start_s']:.9f}", "--json", str(report),
         ]  # fmt: skip
         for key, option in (("duration_s", "--duration-s"), ("bytes", "--bytes"),
