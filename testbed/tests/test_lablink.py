@@ -48,7 +48,7 @@ def test_it_builds_for_every_kernel_without_a_warning(tmp_path):
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert "warning" not in done.stdout + done.stderr
-        assert (out / "sch_lablink.ko").exists()
+        assert (out / "sch_lablink.ko").exists() and (out / "sch_labgate.ko").exists()
 
 
 def test_kernel_style():
@@ -57,7 +57,7 @@ def test_kernel_style():
         pytest.skip("no checkpatch.pl: testbed/setup kernel")
     done = subprocess.run(
         ["perl", script, "--no-tree", "--strict", "--ignore", "CAMELCASE", "--file",
-         FOLDER / "sch_lablink.c"], capture_output=True, text=True, cwd="/",
+         *FOLDER.glob("*.c")], capture_output=True, text=True, cwd="/",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 

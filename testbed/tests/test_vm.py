@@ -28,7 +28,7 @@ from labtest.boot import VM_KERNELS, vm_kernel
 
 OURS = tuple(name for name, a in ALGORITHMS.items() if a.ours and a.module)
 MODULES = {m for name in OURS for m in ALGORITHMS[name].parameter_modules}
-MODULES |= {"sctp_diag", "sch_lablink"}
+MODULES |= {"sctp_diag", "sch_lablink", "sch_labgate"}
 DURATION_S = 20
 
 
