@@ -137,7 +137,6 @@ def test_bad_options_are_named(mediumsim, options, complaint):
     assert complaint in done.stderr
 
 
-@pytest.mark.xfail(reason="known: after another point in a boot it differs slightly", strict=True)
 def test_same_seed_same_bytes(backend, expand):
     """In whatever order points run in a boot, and whatever ran before."""
     batch = expand(parsed(stations=2), seeds=(1, 2))

@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -69,6 +69,7 @@ WARM_UP_S = 0.5
 # Who goes first when several wake at the same instant must not hang on the fair scheduler's
 # memory of what ran before: real-time priorities decide it.
 WORKER_PRIORITY, FLOW_PRIORITY, SINK_PRIORITY, PROBE_PRIORITY, TAP_PRIORITY = 1, 10, 20, 30, 40
+SOFTIRQ_PRIORITY = 50
 MEDIUM_PRIORITY = 5  # it takes what all of them sent in an instant at once
 
 
@@ -671,8 +672,16 @@ def sleep_until_ns(time_ns: int) -> None:
         raise OSError(error, "clock_nanosleep")
 
 
-def set_priority(priority: int) -> None:
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+def set_priority(priority: int, pid: int = 0) -> None:
+    os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(priority))
+
+
+def let_softirqs_go_first() -> None:
+    """What a burst leaves to ksoftirqd goes on before any program, as what it did not leave."""
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with suppress(OSError):
+            if comm.read_text().startswith("ksoftirqd/"):
+                set_priority(SOFTIRQ_PRIORITY, int(comm.parent.name))
 
 
 def run_batch(points: list[dict], clock: str) -> None:
@@ -711,6 +720,8 @@ if __name__ == "__main__":
     setLogLevel("warning")
     set_priority(WORKER_PRIORITY)
     batch = json.loads((OUT / "batch.json").read_text())
+    if batch["clock"] != "real":
+        let_softirqs_go_first()
     subprocess.run(["modprobe", *batch["modprobe_options"], "-a", *batch["modules"]], check=True)
     for module in batch["insmod"]:
         subprocess.run(["insmod", module], check=True)
