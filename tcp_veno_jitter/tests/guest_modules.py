@@ -1031,7 +1031,7 @@ def check_lossy_pair(name):
     assert sum(share < 0.3 for share in shares) <= 1, shares
 
 
-@claim("where only losses tell, it hushes at a turn of the wall clock, and goes back", "veno_jitter")
+@claim("where only losses tell, it hushes at turns of the wall clock, and goes back", "veno_jitter")
 def check_hush(name):
     seen = []
     with Path(10, delay_ms=20, queue_pkts=3), Flow(name) as flow:

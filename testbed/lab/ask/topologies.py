@@ -29,8 +29,8 @@ HOST_SYSCTLS = {
     "net.ipv4.tcp_rmem": "4096 16777216 16777216",
     "net.ipv4.tcp_wmem": "4096 16384 16777216",
     "net.ipv4.tcp_no_metrics_save": "1",  # a point must not learn from the one before
-    # A flow that starves from its first packet on is a result, and by default an error: the receiver
-    # gives up after 63 s, the sender after 131.
+    # A flow that starves from its first packet on is a result, and by default an error: the
+    # receiver gives up after 63 s, the sender after 131.
     "net.ipv4.tcp_synack_retries": "12",
     "net.ipv4.tcp_syn_retries": "12",
 }
