@@ -553,6 +553,22 @@ static void wccp_share_anew(struct wccp_agent *agent, u64 passed_ns, u64 busy_ns
 	agent->shares = true;
 }
 
+/*
+ * Can this word be held against the last one? An agent that asks does so when its interval
+ * is over, which may be as long as it takes to be deaf, and begins with a segment that may
+ * come as long after the last word.
+ */
+static bool wccp_is_next_word(const struct wccp_agent *agent, u32 interval_ms)
+{
+	u32 waits_ms = WCCP_DEAF_MS;
+
+	if (agent->asked)
+		waits_ms += interval_ms;
+	return agent->channel.known && agent->channel.runs &&
+	       time_before_eq(jiffies, agent->channel.told +
+			      msecs_to_jiffies(waits_ms));
+}
+
 /* Somebody tells of the channel. */
 static void wccp_hear_channel(struct wccp_agent *agent,
 			      const struct wccp_word *word)
@@ -560,7 +576,7 @@ static void wccp_hear_channel(struct wccp_agent *agent,
 	struct wccp_channel *channel = &agent->channel;
 	u32 interval_ms = wccp_load_interval_ms(&agent->load);
 	u64 passed_ns = word->time_ns - channel->time_ns;
-	bool known = channel->known && wccp_is_alive(agent) &&
+	bool known = wccp_is_next_word(agent, interval_ms) &&
 		     word->time_ns >= channel->time_ns &&
 		     word->busy_ns >= channel->busy_ns &&
 		     passed_ns <= WCCP_TIME_MAX_NS;

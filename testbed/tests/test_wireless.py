@@ -169,6 +169,17 @@ def test_wccp_finds_how_busy_a_chain_can_be(backend, expand):
         assert wccp["drops_per_s"] == 0
 
 
+def test_who_comes_to_a_full_queue_beside_reno_does_not_starve(backend, expand):
+    """The first round trip is a second or two there, so what the flow asks to be told by (T_c) is
+    longer than the time after which a node that hears nothing is deaf. Nodes that were deaf when
+    each interval ended never told anything but to stay at half a segment a round trip."""
+    rival = '[[flows]]\nname = "rival"\nalgorithm = "reno"\nmss_bytes = 1012'
+    loaded = parsed(nodes=5, flow=f"start_s = 12\n{rival}", duration_s=45)
+    result = run(backend, expand(loaded, algorithm="wccp")[0])
+    mbps = {flow["name"]: flow["goodput_mbps"] for flow in result["flows"]}
+    assert mbps["tcp"] > 0.1 * mbps["rival"], mbps
+
+
 def test_agents_on_some_nodes_and_flows_both_ways(backend, expand):
     """Where the far end has no agent nobody hears anything: plain TCP, queue and all. Where the
     middle has none the ends' do, for flows of both ways. What they say is sampled."""
