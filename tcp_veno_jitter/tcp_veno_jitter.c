@@ -222,7 +222,8 @@ enum vj_trial {
  * @recent_us: newest RTT that counted as base; when a dip is due the last round
  *	trip's, to fall again from there (us)
  * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
- * @epoch: when CUBIC's window was reduced, without pauses since (2^VJ_STAMP_SHIFT us)
+ * @epoch: when CUBIC's window was reduced, without pauses since; begins anew after 17
+ *	minutes, as if there were a maximum to return to (2^VJ_STAMP_SHIFT us)
  * @sent: packets of earlier round trips, too few yet for a share (packets)
  * @sent_lost: how many of them were lost (packets)
  * @credit: vj_is_blind(), but in a hush: losses that noise explains and that have
@@ -772,14 +773,13 @@ static u32 vj_cubic_reduce(struct veno_jitter *vj, const struct tcp_sock *tp,
  */
 static bool vj_share(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
-	bool gave_way = vj->fills;
+	u32 given_up_pkts = vj->fills ? vj->w_max : 0;
 
 	if (vj->state == VJ_SHARED)
 		return false;
 	vj_enter(vj, VJ_SHARED);
 	vj->epoch = vj_stamp(tp);
-	if (!gave_way)
-		vj->w_max = vj_window_pkts(tp, vj);
+	vj->w_max = max(given_up_pkts, vj_window_pkts(tp, vj));
 	return true;
 }
 
@@ -1802,9 +1802,9 @@ static u32 vj_ssthresh(struct sock *sk)
 
 	vj->probed = 0;
 	vj_note_undo(vj);
-	/* what a probe sends more is not given back */
-	if (vj->trial >= VJ_PROBE)
-		tp->prior_cwnd = min(tp->prior_cwnd, tp->snd_ssthresh);
+	/* undo gives back the window, not what a trial has made of it */
+	if (vj->trial)
+		tp->prior_cwnd = tp->snd_ssthresh;
 	if (signalled || !vj->judged)
 		vj_judge(sk, signalled, probed);
 	if (vj->state == VJ_STARTUP || vj->draining || vj->trial ||
@@ -1832,7 +1832,8 @@ static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
  * tcp_enter_loss() has left one packet above what is in flight, and slow start
  * goes from there as RFC 5681 has it, up to half of what was in flight, or to
  * ocwnd after a loss that was noise. A smaller MTU of the path also comes here
- * (tcp_simple_retransmit()), and is no loss: it leaves nothing to undo.
+ * (tcp_simple_retransmit()), and is no loss: it leaves nothing to undo, and nothing
+ * of what a probe sent more.
  */
 static void vj_set_state(struct sock *sk, u8 new_state)
 {
@@ -1842,7 +1843,9 @@ static void vj_set_state(struct sock *sk, u8 new_state)
 
 	if (new_state != TCP_CA_Loss)
 		return;
-	before = vj_dips(vj) ? tp->snd_ssthresh : tp->prior_cwnd;
+	before = tp->prior_cwnd;
+	if (vj->trial >= VJ_PROBE)
+		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 	vj_forget_losses(vj, tp);
 	if (!tp->undo_marker)
 		return;

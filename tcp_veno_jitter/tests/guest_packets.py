@@ -447,6 +447,48 @@ def check_undo_all(name):
         assert answer.after.cwnd_pkts >= answer.before.cwnd_pkts - 1, answer
 
 
+@claim("a loss in a dip that was a delay gives the window before the dip back", "veno_jitter")
+def check_undo_in_dip(name):
+    with congested(name) as peer:
+        peer.wire.link.delay_us *= 2  # a queue that no drain and no dip empties: others'
+        peer.wire.run(8)
+        last, w = peer.info(), 0
+
+        def dips(now: Info) -> bool:
+            nonlocal last, w
+            w, last = last.cwnd_pkts, now
+            return now.cwnd_pkts < 0.8 * w and now.ssthresh_pkts == w
+
+        peer.wait_for(dips)
+        undone, late = undos(), peer.count
+        peer.hold_us = lambda segment: (segment.nth == late) * 15_000
+        peer.wait_for(lambda now: now.ca_state == net.RECOVERY)
+        peer.wait_for(lambda now: undos() > undone)
+        assert peer.info().cwnd_pkts >= w, (peer.info(), w)
+
+
+@claim("a smaller MTU, found while a probe lasts, leaves nothing of the probe", "veno_jitter")
+def check_mtu_in_probe(name):
+    """Where only losses tell how full the path is, and then none are left."""
+    with Wire(Link(rate_mbps=SLOW_MBPS, queue_pkts=2)) as wire:
+        peer = Peer(wire, name).connect()
+        wire.run(20)
+        wire.link.rate_mbps = FAST_MBPS
+        last, w = peer.info(), 0
+
+        def probes(now: Info) -> bool:
+            nonlocal last, w
+            w, last = last.cwnd_pkts, now
+            return w >= 16 and now.cwnd_pkts >= 1.2 * w and now.ssthresh_pkts == w
+
+        peer.wait_for(probes, limit_s=30)
+        wire.inject(peer.too_big(1400))
+        _, now = peer.wait_for(lambda now: now.ca_state == net.LOSS)
+        assert now.mss_bytes < 1400 and now.cwnd_pkts <= w, (now, w)
+        _, now = peer.wait_for(lambda now: now.ca_state == net.OPEN)
+        assert now.cwnd_pkts <= 1.1 * w, (now, w)
+
+
 @claim("undo after startup has met a queue does not begin it again", "veno_jitter")
 def check_undo_startup(name):
     """Segments come late while the window doubles, and a queue shows before the core knows."""

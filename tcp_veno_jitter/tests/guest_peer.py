@@ -386,6 +386,15 @@ class Peer:
         self.sent_acks += 1
         self.wire.at(self.wire.link.return_us(self.wire.now_us), lambda: self._deliver(packet))
 
+    def too_big(self, mtu_bytes: int) -> bytes:
+        """A router's word (ICMP 3, 4) that what was sent last does not go through."""
+        header = ip_header(20 + 8, socket.IPPROTO_TCP, HERE_IP, PEER_IP)
+        seq = (self.isn + self.sent_end - 1) & SEQ_MASK
+        of = header + struct.pack("!HHI", self.sock.getsockname()[1], self.port, seq)
+        body = struct.pack("!HH", 0, mtu_bytes) + of
+        message = struct.pack("!BBH", 3, 4, checksum(b"\3\4\0\0" + body)) + body
+        return ip_header(20 + len(message), socket.IPPROTO_ICMP, PEER_IP, HERE_IP) + message
+
     def _deliver(self, packet: bytes) -> None:
         if not self.closed:
             self.wire.inject(packet)
@@ -426,6 +435,12 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
+def ip_header(total_bytes: int, protocol: int, source: str, target: str) -> bytes:
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, total_bytes, 0, 0, 64, protocol, 0,
+                         socket.inet_aton(source), socket.inet_aton(target))  # fmt: skip
+    return header[:10] + struct.pack("!H", checksum(header)) + header[12:]
+
+
 def tcp_packet(sport, dport, seq, ack, flags, window, options: bytes) -> bytes:
     """Return an IPv4 packet from the peer."""
     source, target = socket.inet_aton(PEER_IP), socket.inet_aton(HERE_IP)
@@ -434,7 +449,4 @@ def tcp_packet(sport, dport, seq, ack, flags, window, options: bytes) -> bytes:
     tcp = struct.pack("!HHIIBBHHH", *fields, 0, 0) + options
     pseudo = source + target + struct.pack("!BBH", 0, socket.IPPROTO_TCP, len(tcp))
     tcp = struct.pack("!HHIIBBHHH", *fields, checksum(pseudo + tcp), 0) + options
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, socket.IPPROTO_TCP, 0,
-                     source, target)  # fmt: skip
-    ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
-    return ip + tcp
+    return ip_header(20 + len(tcp), socket.IPPROTO_TCP, PEER_IP, HERE_IP) + tcp
