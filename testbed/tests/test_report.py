@@ -241,6 +241,20 @@ def test_page_is_whole_and_self_contained(one_axis):
     assert html.count("<svg ") == len(names)
 
 
+def test_a_figure_in_the_page_says_each_style_once(one_axis):
+    """And every mark still has its own."""
+    styles = re.compile(r' style="([^"]*)"')
+    for path in (one_axis[2] / "plots").glob("*.svg"):
+        svg = re.sub(r" font-family: [^;\"]*", "", path.read_text())
+        body = plots.inline(svg, path.stem, "a title")
+        rules = re.findall(r"^\.(\S+) \{(.*)\}$", body, re.MULTILINE)
+        given = styles.findall(body) + [text for _, text in rules]
+        assert rules and len(given) == len(set(given))
+        for name, text in rules:
+            body = body.replace(f' class="{name}"', f' style="{text}"')
+        assert styles.findall(body) == styles.findall(svg)
+
+
 def test_page_has_medians_intervals_and_bounds(one_axis):
     scenario, results, _, html = one_axis
     for (algorithm, place), value in plots.estimates(scenario, results, "goodput_mbps").items():

@@ -8,7 +8,7 @@ import hashlib
 import itertools
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -538,6 +538,22 @@ def inline(svg: str, prefix: str, title: str) -> str:
     body = re.sub(r'href="#', f'href="#{prefix}-', body)
     body = re.sub(r' (?:width|height)="[\d.]+pt"', "", body, count=2)
     body = re.sub(r"font-family: ('DejaVu Sans',)[^;\"]*", r"font-family: \1 sans-serif", body)
-    body = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), body)
+    body = re.sub(r'\b[dxy]="[^"]*"', lambda at: re.sub(r"(\.\d\d)\d+", r"\1", at[0]), body)
     body = re.sub(r"\n +", "\n", body)
+    body = _with_style_sheet(body, prefix)
     return body.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
+
+
+def _with_style_sheet(svg: str, prefix: str) -> str:
+    """Return SVG with each style that stands in it more than once written once: matplotlib repeats
+    them in every mark, which is a seventh of a report."""
+    counts = Counter(re.findall(r' style="([^"]*)"', svg))
+    repeated = [text for text, count in counts.items() if count > 1]
+    classes = {text: f"{prefix}-s{i}" for i, text in enumerate(repeated)}
+    rules = "\n".join(f".{name} {{{text}}}" for text, name in classes.items())
+
+    def shared(found: re.Match) -> str:
+        return f' class="{classes[found[1]]}"' if found[1] in classes else found[0]
+
+    head, marks = re.sub(r' style="([^"]*)"', shared, svg).split(">", 1)
+    return f"{head}>\n<style>\n{rules}\n</style>{marks}"
