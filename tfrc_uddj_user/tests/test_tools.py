@@ -355,6 +355,16 @@ def test_no_line_goes_back_in_time(tmp_path):
     assert lines.split()[0] == "0.00-0.00"
 
 
+def test_a_start_that_is_waited_for(tmp_path):
+    with Receiver(tmp_path) as receiver:
+        start_s = time.monotonic() + 0.5
+        done = send("--endless", "--bytes", "10", "--start-at-s", f"{start_s:.6f}", "--json", "-",
+                    "127.0.0.1", receiver.port)  # fmt: skip
+        receiver.end()
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() > start_s and abs(json.loads(done.stdout)["start_s"] - start_s) < 1e-3
+
+
 def test_only_a_peer_is_served(tmp_path):
     with Receiver(tmp_path, "--peer", "127.0.0.2") as receiver:
         refused = send("--endless", "--bytes", "10", "--quiet", "127.0.0.1", receiver.port)

@@ -53,7 +53,8 @@ int wait_polled(struct pollfd *polled, unsigned int count, tfrc_time left)
 	if (left > 0)
 		timeout = (struct timespec){.tv_sec = left / NS_PER_S,
 					    .tv_nsec = left % NS_PER_S};
-	memcpy(all, polled, count * sizeof(all[0]));
+	if (count) /* who only sleeps has none to copy */
+		memcpy(all, polled, count * sizeof(all[0]));
 	all[count] = (struct pollfd){.fd = stop_signal ? -1 : stop_pipe[0],
 				     .events = POLLIN};
 	ready = ppoll(all, count + 1, left == TFRC_NEVER ? NULL : &timeout,
