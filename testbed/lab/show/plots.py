@@ -531,8 +531,11 @@ def to_svg(figure: Figure) -> str:
 
 
 def inline(svg: str, prefix: str, title: str) -> str:
-    """Return SVG for use inside a page: no prologue, ids of its own, named for screen readers."""
+    """Return SVG for use inside a page: no prologue, only the ids that it uses, its own, and named
+    for screen readers."""
     body = svg[svg.index("<svg") :]
+    used = set(re.findall(r"#([^\s\")]+)", body))
+    body = re.sub(r' id="([^"]*)"', lambda name: name[0] * (name[1] in used), body)
     body = re.sub(r'\bid="', f'id="{prefix}-', body)
     body = re.sub(r"url\(#", f"url(#{prefix}-", body)
     body = re.sub(r'href="#', f'href="#{prefix}-', body)
