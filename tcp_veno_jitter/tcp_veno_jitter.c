@@ -163,6 +163,7 @@ MODULE_PARM_DESC(peer_clock,
 
 /* What follows from the medium, the core or an RFC. */
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
+#define VJ_SACK_WAIT_US		1100	/* tcp_comp_sack_delay_ns and its slack */
 #define VJ_DELACK_PKTS		4	/* a smaller window waits for ACKs */
 #define VJ_STARTUP_PKTS		8	/* samples, and a queue, to end startup */
 #define VJ_FORGET_SHIFT		7	/* the largest Q and B fade, 1/128 a round */
@@ -556,6 +557,16 @@ static u32 vj_quiet_us(const struct veno_jitter *vj)
 }
 
 /*
+ * How long an ACK may have waited at the receiver (us): of packets out of order a
+ * Linux host sends one in a millisecond, or a third of a round trip.
+ */
+static u32 vj_sack_wait_us(const struct veno_jitter *vj,
+			   const struct tcp_sock *tp)
+{
+	return tp->sacked_out ? min(vj->base_us / 2, VJ_SACK_WAIT_US + 0U) : 0;
+}
+
+/*
  * Without the receiver's time, or with an older one than it had before (@late),
  * the queues there and back are one.
  */
@@ -584,7 +595,7 @@ static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
 	/* a coarse clock tells of many packets, not of each */
 	if ((vj->clock.tick_us > quiet_us ? above_us : queue_us) <= quiet_us)
 		vj->quiet += vj->quiet < S16_MAX;
-	else
+	else if (above_us > quiet_us + vj_sack_wait_us(vj, tp))
 		vj->quiet = max_t(s32, vj->quiet - VJ_QUIET_PKTS, S16_MIN);
 	return queue_us;
 }
