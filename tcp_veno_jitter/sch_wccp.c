@@ -121,6 +121,7 @@ struct wccp_tuple {
  * @until: it counts until then (jiffies)
  * @acked: the newest ACK that has been let go has this number
  * @segment_bytes: the newest segment's payload, 0: nothing follows it for now
+ * @largest_bytes: the largest payload there was
  * @wait_ms: so long an ACK may wait for the next
  * @acks: @acked is valid
  */
@@ -130,6 +131,7 @@ struct wccp_echo {
 	unsigned long until;
 	u32 acked;
 	u32 segment_bytes;
+	u32 largest_bytes;
 	u32 wait_ms;
 	bool acks;
 };
@@ -700,6 +702,7 @@ static struct wccp_echo *wccp_echo_place(struct wccp_agent *agent,
 		if (time_before(set[i].until, echo->until))
 			echo = set + i;
 	echo->tuple = *tuple;
+	echo->largest_bytes = 0;
 	echo->acks = false;
 	return echo;
 }
@@ -720,6 +723,7 @@ static void wccp_echo_note(struct wccp_agent *agent, const struct sk_buff *skb,
 	echo->feedback = wccp_pass(agent, &request, segment->payload_bytes);
 	echo->until = jiffies + msecs_to_jiffies(lives_ms);
 	echo->segment_bytes = segment->ends ? 0 : segment_bytes;
+	echo->largest_bytes = max(echo->largest_bytes, segment_bytes);
 	/* the next one comes L / r_p later: is there any point in waiting? */
 	echo->wait_ms = (u64)segment_bytes * MSEC_PER_SEC <=
 			(u64)request.rate * wait_ms ? wait_ms : 0;
@@ -746,7 +750,8 @@ static struct wccp_echo *wccp_echo_of(struct wccp_agent *agent,
 /*
  * How long an ACK may wait for the next (ms). It must be plain, and for less than
  * ack_segments segments that have not been acknowledged; what a segment is, this
- * host's socket has seen. So many again must fit its window meanwhile.
+ * host's socket has seen, but it takes none for smaller than 536 bytes if each ends
+ * a write, and options for payload. So many again must fit its window meanwhile.
  */
 static u32 wccp_ack_wait_ms(const struct wccp_echo *echo,
 			    const struct sock *sk,
@@ -761,7 +766,8 @@ static u32 wccp_ack_wait_ms(const struct wccp_echo *echo,
 	    segment->found.others || segment->found.echo < 0 ||
 	    segment->seq != READ_ONCE(tcp_sk(sk)->snd_nxt))
 		return 0;
-	segment_bytes = READ_ONCE(inet_csk(sk)->icsk_ack.rcv_mss);
+	segment_bytes = min_t(u32, READ_ONCE(inet_csk(sk)->icsk_ack.rcv_mss),
+			      echo->largest_bytes);
 	enough = (u64)segments * segment_bytes;
 	/* beside others the ACKs clock a window, and theirs do not wait */
 	if (segments == 1 || echo->feedback == WCCP_OTHERS ||

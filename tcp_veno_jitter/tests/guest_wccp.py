@@ -518,6 +518,21 @@ def check_acks_are_joined():
                 assert number > 1 or count("b", "to-s", "joined") == 0
 
 
+@claim("ACKs of segments of 300 bytes wait for each other as those of large ones do")
+def check_acks_of_small_segments():
+    with WccpPath(), Channel(Load(2)):
+        run_cmd("ip", "-n", "b", "route", "replace", "10.0.1.0/24", "via", "10.0.2.1",
+                "advmss", "328")  # fmt: skip
+        with flows(1) as (flow,):
+            assert flow.info().mss_bytes == 300
+            time.sleep(3 * SETTLE_S)
+            before = flow.info().delivered_pkts, acks_sent()
+            time.sleep(SETTLE_S)
+            segments, acks = flow.info().delivered_pkts - before[0], acks_sent() - before[1]
+            near(acks / segments, 0.25, 0.05)
+            assert flow.info().retransmits == 0
+
+
 @claim("where round trips are short, too, segments leave one by one, and ACKs wait for each other")
 def check_short_round_trips():
     with WccpPath(delay_ms=0), whole_checksums(), Channel(Load(2)), contextlib.ExitStack() as stack:
