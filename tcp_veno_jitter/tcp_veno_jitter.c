@@ -153,6 +153,10 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_CALM_ROUNDS		8	/* without a queue, or without base, that matter */
 #define VJ_BASE_S		5	/* how long base may go unseen */
 #define VJ_FILLS		5	/* of drains in vain, then a dip */
+#define VJ_HUSH_SHIFT		2	/* a hush takes a quarter off the window */
+#define VJ_HUSHED_SHIFT		4	/* for a sixteenth of a turn */
+#define VJ_ROUNDS_SHIFT		6	/* a turn is 64 round trips or more */
+#define VJ_EXCUSED_SHIFT	1	/* half as much again as noise is excused */
 
 /* What follows from those. */
 #define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then a queue is drained */
@@ -1158,7 +1162,8 @@ static void vj_hear(struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts,
  */
 static s32 vj_credit(const struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts)
 {
-	u32 share = min(3 * vj->noise / 2, 2 * (1 << VJ_SHARE_SHIFT) / 5);
+	u32 share = min(vj->noise + (vj->noise >> VJ_EXCUSED_SHIFT),
+			2 * (1 << VJ_SHARE_SHIFT) / 5);
 	u64 heard = (u64)sent_pkts * share >> (VJ_SHARE_SHIFT - VJ_CREDIT_SHIFT);
 
 	return vj->credit + (s32)min_t(u64, heard, U16_MAX) -
@@ -1187,7 +1192,7 @@ static u32 vj_turn_us(const struct tcp_sock *tp)
 	u32 shortest_us = VJ_BASE_S * USEC_PER_SEC;
 	u32 rtt_us = tp->srtt_us >> 3;
 
-	return shortest_us << min(fls(rtt_us / (shortest_us >> VJ_LITTLE_SHIFT)),
+	return shortest_us << min(fls(rtt_us / (shortest_us >> VJ_ROUNDS_SHIFT)),
 				  VJ_TURN_MAX_SHIFT);
 }
 
@@ -1214,7 +1219,8 @@ static bool vj_hushes(struct sock *sk, u32 round_us)
 	    vj_turned_us(tp) >= round_us)
 		return false;
 	vj->draining = 0;
-	vj_begin_trial(sk, VJ_HUSH, max(3 * w / 4, 2U), w);
+	vj_begin_trial(sk, VJ_HUSH,
+		       max(w - DIV_ROUND_UP(w, 1 << VJ_HUSH_SHIFT), 2U), w);
 	return true;
 }
 
@@ -1228,7 +1234,7 @@ static void vj_end_hush(struct sock *sk)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!vj->sent || vj_turned_us(tp) < vj_turn_us(tp) / 16)
+	if (!vj->sent || vj_turned_us(tp) < vj_turn_us(tp) >> VJ_HUSHED_SHIFT)
 		return;
 	vj->trial = VJ_NO_TRIAL;
 	if (vj->quiet > -(s32)vj->sent && vj_is_shown(vj) &&
