@@ -385,6 +385,25 @@ def check_labflow():
     assert 0 <= beyond < 3 * 64 * 1440, (timed, arrived)
 
 
+@claim("a flow of labflow whose INIT never gets through has starved; one that is aborted says why")
+def check_labflow_ends():
+    send = ("send", "--connect", "10.0.2.1", "--algorithm", DEFAULT, "--json", "-")
+    with Net(net.Link(rate_mbps=10, delay_ms=10, loss_pct=100)):
+        starved = labflow("a", *send, "--duration-s", "5")
+        flow = json.loads(starved.communicate()[0])
+    assert (starved.returncode, flow["error"], flow["connected_s"]) == (0, None, None), flow
+    assert (flow["completed"], flow["bytes_acked"], flow["bytes_sent"]) == (False, 0, 0), flow
+    assert flow["algorithm"] == DEFAULT and flow["source_port"], flow
+    with Net(), net.listening() as listener:
+        aborted = labflow("a", *send, "--bytes", "100000000")
+        server, _ = listener.accept()
+        assert server.recv(1)
+        abort(server)
+        flow = json.loads(aborted.communicate()[0])
+    assert (aborted.returncode, flow["completed"]) == (1, False), flow
+    assert flow["error"].startswith("connection lost: "), flow
+
+
 # --- TIMESTAMP chunks ----------------------------------------------------------
 
 
@@ -737,6 +756,7 @@ def main() -> int:
 
 OWN_NETWORK = (
     check_labflow,
+    check_labflow_ends,
     check_pmtu,
     check_burst,
     check_jsctp,

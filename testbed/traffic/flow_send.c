@@ -49,6 +49,7 @@ static int transfer(struct flow *flow, const struct send_schedule *schedule,
 	connected = transport->connect(flow);
 	if (connected != 0)
 		return connected;
+	flow->connected = true;
 	times->connected_ns = clock_read_ns(CLOCK_MONOTONIC);
 	return transport->send(flow);
 }

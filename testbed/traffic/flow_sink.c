@@ -249,7 +249,7 @@ int sink_run(const struct sink_options *options, int ready_fd, FILE *report)
 		.real_minus_mono_ns = clock_read_ns(CLOCK_REALTIME) -
 				      clock_read_ns(CLOCK_MONOTONIC),
 	};
-	char error[FLOW_ERROR_MAX];
+	char error[FLOW_ERROR_MAX] = "";
 	int code = EXIT_FAILED;
 
 	setvbuf(report, NULL, _IOLBF, BUFSIZ);

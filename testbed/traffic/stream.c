@@ -15,6 +15,8 @@ int stream_fail(char error[FLOW_ERROR_MAX],
 {
 	va_list arguments;
 
+	if (error[0])
+		return -1;
 	va_start(arguments, format);
 	vsnprintf(error, FLOW_ERROR_MAX, format, arguments);
 	va_end(arguments);

@@ -2,7 +2,7 @@
 /*
  * What transports over stream sockets share: operations of struct transport that are
  * the same for all, and parts of the others. Like those, all return 0, or -1 after
- * writing one line into error[].
+ * writing one line into error[]. What stands there already stays: it is the cause.
  */
 #ifndef LABFLOW_STREAM_H
 #define LABFLOW_STREAM_H

@@ -34,6 +34,7 @@ struct flow_options {
 struct flow {
 	const struct flow_options *options;
 	int fd; /* -1 while not open */
+	bool connected;
 	uint64_t written_bytes;
 	int64_t *answers_ns; /* how long each request took that was answered */
 	uint32_t answers;

@@ -177,13 +177,18 @@ static int sctp_info(struct flow *flow, struct flow_info *info)
 	read_algorithm(flow->fd, info->algorithm);
 	if (timeouts >= 0 && timeouts_before >= 0)
 		info->timeouts = timeouts - timeouts_before;
+	info->mss_bytes = (uint32_t)payload;
+	if (getsockname(flow->fd, (struct sockaddr *)&local, &local_length) < 0)
+		return stream_fail(flow->error, "cannot read the socket's address: %s",
+				   strerror(errno));
+	info->source_port = ntohs(local.sin_port);
+	if (!flow->connected)
+		return 0; /* until the handshake is over the kernel tells nothing of it */
 	if (getsockopt(flow->fd, IPPROTO_SCTP, SCTP_STATUS, &status, &status_length) < 0 ||
-	    getsockopt(flow->fd, IPPROTO_SCTP, SCTP_GET_ASSOC_STATS, &stats, &stats_length) < 0 ||
-	    getsockname(flow->fd, (struct sockaddr *)&local, &local_length) < 0)
+	    getsockopt(flow->fd, IPPROTO_SCTP, SCTP_GET_ASSOC_STATS, &stats, &stats_length) < 0)
 		return stream_fail(flow->error, "cannot read the association's state: %s",
 				   strerror(errno));
 	acked = (stats.sas_oodchunks - status.sstat_unackdata) * payload;
-	info->source_port = ntohs(local.sin_port);
 	info->bytes_acked = flow->completed || acked > flow->written_bytes ? flow->written_bytes :
 									     acked;
 	info->bytes_sent = (stats.sas_oodchunks + stats.sas_rtxchunks) * payload;
@@ -191,7 +196,6 @@ static int sctp_info(struct flow *flow, struct flow_info *info)
 	info->segs_out = (uint32_t)stats.sas_opackets;
 	info->data_segs_out = (uint32_t)(stats.sas_oodchunks + stats.sas_rtxchunks);
 	info->retransmits = (uint32_t)stats.sas_rtxchunks;
-	info->mss_bytes = (uint32_t)payload;
 	info->srtt_us = jiffies_to_us(status.sstat_primary.spinfo_srtt);
 	info->cwnd_pkts = status.sstat_primary.spinfo_cwnd / (uint32_t)payload;
 	info->delivered_pkts = (uint32_t)(acked / payload);
