@@ -385,6 +385,35 @@ def check_labflow():
     assert 0 <= beyond < 3 * 64 * 1440, (timed, arrived)
 
 
+@claim("requests over SCTP are answered one by one, also of many messages; pauses lie between")
+def check_labflow_requests():
+    send = ("send", "--connect", "10.0.2.1", "--algorithm", DEFAULT)
+    flows, arrived = {}, {}
+    with Net(net.Link(rate_mbps=10, delay_ms=10, loss_pct=1)):
+        for size in (1, 1440, 300001):
+            sink = labflow("b", "sink", "--ready-fd", "1", "--reply-after", str(size))
+            assert sink.stdout.readline() == "ready\n"
+            asked = ("--bytes", str(size), "--repeats", "4", "--pause-s", "2")
+            flows[size] = json.loads(labflow("a", *send, *asked).communicate()[0])
+            time.sleep(1)
+            sink.terminate()
+            arrived[size] = [json.loads(line) for line in sink.communicate()[0].splitlines()]
+        mute = labflow("b", "sink", "--ready-fd", "1")
+        assert mute.stdout.readline() == "ready\n"
+        asked = ("--bytes", "300001", "--repeats", "4", "--duration-s", "9")
+        cut = json.loads(labflow("a", *send, *asked).communicate()[0])
+        mute.terminate()
+        mute.communicate()
+    for size, flow in flows.items():
+        assert flow["completed"] and not flow["error"] and len(flow["answers_s"]) == 4, flow
+        assert flow["bytes_acked"] == arrived[size][0]["bytes_received"] == 4 * size, flow
+        assert flow["bytes_sent"] - flow["bytes_retrans"] == 4 * size, flow
+        assert flow["completion_time_s"] > sum(flow["answers_s"]) + 4 * 2, flow
+        assert min(flow["answers_s"]) > 0.02 + size * 8e-7, flow  # a round trip and its bits
+    assert (cut["answers_s"], cut["completed"], cut["error"]) == ([], False, None), cut
+    assert cut["unanswered_s"] > 8.9 and cut["bytes_acked"] == 300001, cut
+
+
 @claim("a flow of labflow whose INIT never gets through has starved; one that is aborted says why")
 def check_labflow_ends():
     send = ("send", "--connect", "10.0.2.1", "--algorithm", DEFAULT, "--json", "-")
@@ -756,6 +785,7 @@ def main() -> int:
 
 OWN_NETWORK = (
     check_labflow,
+    check_labflow_requests,
     check_labflow_ends,
     check_pmtu,
     check_burst,

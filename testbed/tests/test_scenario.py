@@ -468,6 +468,18 @@ def test_second_homes_have_hops_of_their_own():
             scenario.parse("test", tree | {"topology": {"homes": homes}})
 
 
+@pytest.mark.parametrize("algorithm", ["reno", "rfc9260", "sctp"])
+def test_requests_are_of_tcp_and_sctp(algorithm):
+    tree = source()
+    tree.pop("axes")
+    tree["flows"][0] |= {"bytes": 1000, "repeats": 3, "pause_s": 1}
+    loaded = scenario.parse("test", tree)
+    (point,) = points.expand(loaded, (algorithm,), [1], lambda *_: "")
+    assert (point.spec["flows"][0]["repeats"], point.spec["flows"][0]["pause_s"]) == (3, 1)
+    with pytest.raises(BadInput, match=r"requests .* not for tfrc"):
+        points.expand(loaded, ("tfrc",), [1], lambda *_: "")
+
+
 def test_the_unpatched_sctp_has_a_window_and_nothing_else():
     tree = source() | {"sctp": {"rwnd_bytes": 6000}}
     tree.pop("axes")

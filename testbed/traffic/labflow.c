@@ -27,7 +27,7 @@ static const char usage[] =
 	"  --bind ADDR        IPv4 address to listen on (default: all)\n"
 	"  --port N           port to listen on\n"
 	"  --lowat-bytes N    tcp: receive low watermark, bytes (default 262144)\n"
-	"  --reply-after N    tcp: answer with a byte after N of them, again and again\n"
+	"  --reply-after N    tcp, sctp: answer with a byte after N of them, again and again\n"
 	"  --rcvbuf N         SO_RCVBUF, bytes (the kernel doubles it; sctp: default\n"
 	"                     8388608, which is then the receive window)\n"
 	"  --ready-fd N       write \"ready\\n\" to this open descriptor once listening\n"
@@ -41,7 +41,7 @@ static const char usage[] =
 	"  --start-at-s T     CLOCK_MONOTONIC time to connect at, seconds (default: now)\n"
 	"  --duration-s D     reset the connection at T + D, seconds\n"
 	"  --bytes N          stop when N bytes are acknowledged\n"
-	"  --repeats N        tcp: N requests of --bytes, each when the sink has answered the\n"
+	"  --repeats N        tcp, sctp: N requests of --bytes, each when the sink has answered the\n"
 	"                     one before (its --reply-after) and --pause-s has passed\n"
 	"  --pause-s S        between an answer and the next request, seconds (default 0)\n"
 	"  --mss N            largest segment, bytes of payload and TCP options;\n"
@@ -289,8 +289,8 @@ static int main_send(int argc, char **argv)
 	require(options.peer.sin_addr.s_addr, "send", "--connect with the sink's address");
 	require(options.peer.sin_port, "send", "--port");
 	require(!options.on_ns == !options.off_ns, "send", "--on-s with --off-s, both above 0");
-	if (options.transport != &transport_tcp)
-		require(!options.repeats, "send", "--transport tcp for --repeats");
+	if (options.transport != &transport_tcp && options.transport != &transport_sctp)
+		require(!options.repeats, "send", "--transport tcp or sctp for --repeats");
 	require(options.bytes || !options.repeats, "send", "--bytes with --repeats");
 	require(options.repeats || !options.pause_ns, "send", "--repeats with --pause-s");
 	require(options.bytes || schedule.duration_ns, "send",

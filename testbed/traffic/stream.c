@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -125,6 +126,45 @@ int stream_connect(struct flow *flow)
 			    endpoint_text(peer, text));
 	return stream_fail(flow->error, "cannot connect to %s: %s", endpoint_text(peer, text),
 		    strerror(errno));
+}
+
+static int await_answer(struct flow *flow)
+{
+	char answer;
+	ssize_t got;
+
+	do {
+		got = recv(flow->fd, &answer, 1, 0);
+	} while (got < 0 && errno == EINTR && !stop_signal);
+	if (got <= 0 && !stop_signal)
+		return stream_fail(flow->error, "no answer: %s",
+				   got ? strerror(errno) : "the sink has closed");
+	return 0;
+}
+
+int stream_send_requests(struct flow *flow, int (*send_until)(struct flow *flow, uint64_t limit))
+{
+	const struct flow_options *options = flow->options;
+
+	flow->answers_ns = calloc(options->repeats, sizeof(*flow->answers_ns));
+	if (!flow->answers_ns)
+		return stream_fail(flow->error, "no memory for %u requests", options->repeats);
+	while (flow->answers < options->repeats) {
+		int64_t now_ns = clock_read_ns(CLOCK_MONOTONIC);
+
+		flow->waiting_since_ns = now_ns;
+		if (send_until(flow, flow->written_bytes + options->bytes) < 0 ||
+		    await_answer(flow) < 0)
+			return -1;
+		if (stop_signal)
+			return 0;
+		now_ns = clock_read_ns(CLOCK_MONOTONIC);
+		flow->answers_ns[flow->answers++] = now_ns - flow->waiting_since_ns;
+		flow->waiting_since_ns = 0;
+		if (options->pause_ns && !sleep_until_ns(now_ns + options->pause_ns))
+			return 0;
+	}
+	return 0;
 }
 
 /* Half-close and sleep until the peer, having read everything, closes too. */

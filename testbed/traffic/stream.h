@@ -32,6 +32,10 @@ int stream_connect(struct flow *flow);
 /* Half-close and sleep until the peer, having read everything, closes too. */
 int stream_await_peer_close(struct flow *flow);
 
+/* Requests and the sink's answers, with pauses between. SEND_UNTIL hands over bytes until LIMIT of
+ * the flow have been. */
+int stream_send_requests(struct flow *flow, int (*send_until)(struct flow *flow, uint64_t limit));
+
 /* Without completion nothing may drain afterwards: reset the connection. */
 void stream_close(struct flow *flow);
 

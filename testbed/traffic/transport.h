@@ -22,7 +22,7 @@ struct flow_options {
 	struct sockaddr_in local;
 	struct sockaddr_in peer;
 	uint64_t bytes; /* 0: no byte limit; of each request where there are several */
-	uint32_t repeats; /* TCP: requests, each answered by the sink; 0: no requests */
+	uint32_t repeats; /* TCP, SCTP: requests, each answered by the sink; 0: no requests */
 	int64_t pause_ns; /* between an answer and the next request */
 	uint64_t rate_bps; /* UDP: bits of whole Ethernet frames per second */
 	int64_t on_ns, off_ns; /* UDP: means of bursts and of the gaps between; 0: no gaps */
@@ -68,7 +68,7 @@ struct sink_options {
 	const struct transport *transport;
 	struct sockaddr_in local;
 	int lowat_bytes;
-	uint64_t reply_after_bytes; /* TCP: one byte goes back after so many; 0: none */
+	uint64_t reply_after_bytes; /* TCP, SCTP: one byte goes back after so many; 0: none */
 	int rcvbuf_bytes; /* 0: the kernel's choice */
 };
 

@@ -7,9 +7,11 @@
  * if --mss says nothing else: 1456 with its header, as in the JSCTP paper, and an
  * Ethernet frame's worth with a TIMESTAMP chunk. SCTP counts chunks, not bytes;
  * as all are alike, bytes follow from that. What the newest SACK left missing is
- * not acknowledged; the few chunks sent since then pass for acknowledged.
+ * not acknowledged; the few chunks sent since then pass for acknowledged. Where there
+ * are several requests, the short chunk that each answered one ends with is known.
  *
- * Sink: SCTP cannot discard what is not copied, and gives one message a call.
+ * Sink: SCTP cannot discard what is not copied, and gives one message a call. None is
+ * of two requests.
  */
 #include "common.h"
 #include "stream.h"
@@ -126,9 +128,9 @@ static int await_all_acked(struct flow *flow)
 	return 0;
 }
 
-static int sctp_send(struct flow *flow)
+/* Hand over bytes until LIMIT of them have been; 0 also when it is time to stop. */
+static int send_until(struct flow *flow, uint64_t limit)
 {
-	const uint64_t limit = flow->options->bytes ? flow->options->bytes : UINT64_MAX;
 	const uint32_t whole = message_bytes(flow);
 
 	while (!stop_signal && flow->written_bytes < limit) {
@@ -140,9 +142,27 @@ static int sctp_send(struct flow *flow)
 		else if (errno != EINTR)
 			return stream_fail(flow->error, "connection lost: %s", strerror(errno));
 	}
+	return 0;
+}
+
+static int sctp_send(struct flow *flow)
+{
+	const uint64_t limit = flow->options->bytes ? flow->options->bytes : UINT64_MAX;
+
+	if ((flow->options->repeats ? stream_send_requests(flow, send_until) :
+				      send_until(flow, limit)) < 0)
+		return -1;
 	if (stop_signal)
 		return 0;
 	return await_all_acked(flow);
+}
+
+/* By how much whole chunks are more than the requests that they were: each one's last is short. */
+static uint64_t padding_bytes(const struct flow *flow)
+{
+	uint64_t rest = flow->options->bytes % chunk_bytes(flow);
+
+	return rest ? flow->answers * (chunk_bytes(flow) - rest) : 0;
 }
 
 /* The unpatched kernel has one algorithm and no name for it. */
@@ -188,10 +208,11 @@ static int sctp_info(struct flow *flow, struct flow_info *info)
 	    getsockopt(flow->fd, IPPROTO_SCTP, SCTP_GET_ASSOC_STATS, &stats, &stats_length) < 0)
 		return stream_fail(flow->error, "cannot read the association's state: %s",
 				   strerror(errno));
-	acked = (stats.sas_oodchunks - status.sstat_unackdata) * payload;
+	acked = (stats.sas_oodchunks - status.sstat_unackdata) * payload - padding_bytes(flow);
 	info->bytes_acked = flow->completed || acked > flow->written_bytes ? flow->written_bytes :
 									     acked;
-	info->bytes_sent = (stats.sas_oodchunks + stats.sas_rtxchunks) * payload;
+	info->bytes_sent = (stats.sas_oodchunks + stats.sas_rtxchunks) * payload -
+			   padding_bytes(flow);
 	info->bytes_retrans = stats.sas_rtxchunks * payload;
 	info->segs_out = (uint32_t)stats.sas_opackets;
 	info->data_segs_out = (uint32_t)(stats.sas_oodchunks + stats.sas_rtxchunks);
@@ -215,9 +236,9 @@ static void sctp_receive(int fd, const struct sink_options *options, struct arri
 {
 	struct iovec where = { .iov_base = malloc(MESSAGE_BYTES_MAX),
 			       .iov_len = MESSAGE_BYTES_MAX };
+	uint64_t answered_bytes = 0;
 	ssize_t got;
 
-	(void)options;
 	if (!where.iov_base) {
 		complain("out of memory");
 		return;
@@ -226,6 +247,12 @@ static void sctp_receive(int fd, const struct sink_options *options, struct arri
 		arrival->bytes += (uint64_t)got;
 		if (!arrival->first_byte_real_ns)
 			arrival->first_byte_real_ns = arrival->last_byte_real_ns;
+		if (!options->reply_after_bytes ||
+		    arrival->bytes - answered_bytes < options->reply_after_bytes)
+			continue;
+		answered_bytes += options->reply_after_bytes;
+		if (send(fd, "", 1, MSG_NOSIGNAL) < 0)
+			break;
 	}
 	free(where.iov_base);
 }

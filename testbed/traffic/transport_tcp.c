@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <linux/mptcp.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -117,51 +116,12 @@ static int send_until(struct flow *flow, uint64_t limit)
 	return 0;
 }
 
-static int await_answer(struct flow *flow)
-{
-	char answer;
-	ssize_t got;
-
-	do {
-		got = recv(flow->fd, &answer, 1, 0);
-	} while (got < 0 && errno == EINTR && !stop_signal);
-	if (got <= 0 && !stop_signal)
-		return stream_fail(flow->error, "no answer: %s",
-				   got ? strerror(errno) : "the sink has closed");
-	return 0;
-}
-
-/* Requests and the sink's answers, with pauses between. */
-static int send_requests(struct flow *flow)
-{
-	const struct flow_options *options = flow->options;
-
-	flow->answers_ns = calloc(options->repeats, sizeof(*flow->answers_ns));
-	if (!flow->answers_ns)
-		return stream_fail(flow->error, "no memory for %u requests", options->repeats);
-	while (flow->answers < options->repeats) {
-		int64_t now_ns = clock_read_ns(CLOCK_MONOTONIC);
-
-		flow->waiting_since_ns = now_ns;
-		if (send_until(flow, flow->written_bytes + options->bytes) < 0 ||
-		    await_answer(flow) < 0)
-			return -1;
-		if (stop_signal)
-			return 0;
-		now_ns = clock_read_ns(CLOCK_MONOTONIC);
-		flow->answers_ns[flow->answers++] = now_ns - flow->waiting_since_ns;
-		flow->waiting_since_ns = 0;
-		if (options->pause_ns && !sleep_until_ns(now_ns + options->pause_ns))
-			return 0;
-	}
-	return 0;
-}
-
 static int tcp_send(struct flow *flow)
 {
 	const uint64_t limit = flow->options->bytes ? flow->options->bytes : UINT64_MAX;
 
-	if ((flow->options->repeats ? send_requests(flow) : send_until(flow, limit)) < 0)
+	if ((flow->options->repeats ? stream_send_requests(flow, send_until) :
+				      send_until(flow, limit)) < 0)
 		return -1;
 	if (stop_signal)
 		return 0;

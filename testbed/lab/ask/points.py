@@ -273,8 +273,8 @@ def _check_algorithm(flow: Flow, chosen: str, at: Scenario) -> None:
         raise BadInput(f"flow {flow.name}: {chosen} needs routers, a {at.topology.kind} has none")
     if at.topology.has_ap and ALGORITHMS[chosen].agent:
         raise BadInput(f"flow {flow.name}: {chosen} is for a {WIRELESS}, not a {WIFI_AP}")
-    if flow.repeats and transport != "tcp":
-        raise BadInput(f"flow {flow.name}: requests (repeats) are TCP's, not {chosen}'s")
+    if flow.repeats and transport not in ("tcp", "sctp"):
+        raise BadInput(f"flow {flow.name}: requests (repeats) are not for {chosen}")
     if flow.mptcp and transport != "tcp":
         raise BadInput(f"flow {flow.name}: mptcp: {chosen} is no algorithm of TCP")
 
