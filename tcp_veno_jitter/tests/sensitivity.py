@@ -76,7 +76,7 @@ def constants(source: str) -> list[Constant]:
         Constant(name, *map(int, numbers)) for name, *numbers in PARAMETER.findall(source)
     ]
     defines = [
-        Constant(name, int(value), 1, LARGEST.get(name, sys.maxsize))
+        Constant(name, int(value), not name.endswith("_SHIFT"), LARGEST.get(name, sys.maxsize))
         for name, value in DEFINE.findall(TUNED.search(source)[0])
     ]
     return [one for one in parameters if one.largest > 2] + defines
