@@ -128,6 +128,20 @@ int stream_connect(struct flow *flow)
 		    strerror(errno));
 }
 
+/* Hand over bytes until LIMIT of them have been; 0 also when it is time to stop. */
+static int send_until(struct flow *flow, uint64_t limit, stream_send_some *send_some)
+{
+	while (!stop_signal && flow->written_bytes < limit) {
+		ssize_t sent = send_some(flow, limit - flow->written_bytes);
+
+		if (sent >= 0)
+			flow->written_bytes += (uint64_t)sent;
+		else if (errno != EINTR)
+			return stream_fail(flow->error, "connection lost: %s", strerror(errno));
+	}
+	return 0;
+}
+
 static int await_answer(struct flow *flow)
 {
 	char answer;
@@ -142,7 +156,8 @@ static int await_answer(struct flow *flow)
 	return 0;
 }
 
-int stream_send_requests(struct flow *flow, int (*send_until)(struct flow *flow, uint64_t limit))
+/* Requests and the sink's answers, with pauses between. */
+static int send_requests(struct flow *flow, stream_send_some *send_some)
 {
 	const struct flow_options *options = flow->options;
 
@@ -153,7 +168,7 @@ int stream_send_requests(struct flow *flow, int (*send_until)(struct flow *flow,
 		int64_t now_ns = clock_read_ns(CLOCK_MONOTONIC);
 
 		flow->waiting_since_ns = now_ns;
-		if (send_until(flow, flow->written_bytes + options->bytes) < 0 ||
+		if (send_until(flow, flow->written_bytes + options->bytes, send_some) < 0 ||
 		    await_answer(flow) < 0)
 			return -1;
 		if (stop_signal)
@@ -165,6 +180,15 @@ int stream_send_requests(struct flow *flow, int (*send_until)(struct flow *flow,
 			return 0;
 	}
 	return 0;
+}
+
+int stream_send(struct flow *flow, stream_send_some *send_some)
+{
+	const struct flow_options *options = flow->options;
+
+	if (options->repeats)
+		return send_requests(flow, send_some);
+	return send_until(flow, options->bytes ? options->bytes : UINT64_MAX, send_some);
 }
 
 /* Half-close and sleep until the peer, having read everything, closes too. */

@@ -32,9 +32,14 @@ int stream_connect(struct flow *flow);
 /* Half-close and sleep until the peer, having read everything, closes too. */
 int stream_await_peer_close(struct flow *flow);
 
-/* Requests and the sink's answers, with pauses between. SEND_UNTIL hands over bytes until LIMIT of
- * the flow have been. */
-int stream_send_requests(struct flow *flow, int (*send_until)(struct flow *flow, uint64_t limit));
+/* Hands over some of LEFT_BYTES: how many, or -1 and errno. */
+typedef ssize_t stream_send_some(struct flow *flow, uint64_t left_bytes);
+
+/*
+ * Hand over all that the options say, or so many requests, each when the sink has answered the one
+ * before and the pause is over; 0 also when it is time to stop.
+ */
+int stream_send(struct flow *flow, stream_send_some *send_some);
 
 /* Without completion nothing may drain afterwards: reset the connection. */
 void stream_close(struct flow *flow);

@@ -128,29 +128,16 @@ static int await_all_acked(struct flow *flow)
 	return 0;
 }
 
-/* Hand over bytes until LIMIT of them have been; 0 also when it is time to stop. */
-static int send_until(struct flow *flow, uint64_t limit)
+static ssize_t send_message(struct flow *flow, uint64_t left_bytes)
 {
-	const uint32_t whole = message_bytes(flow);
+	uint32_t whole = message_bytes(flow);
 
-	while (!stop_signal && flow->written_bytes < limit) {
-		uint64_t left = limit - flow->written_bytes;
-		ssize_t sent = send(flow->fd, zeroes, left < whole ? left : whole, MSG_NOSIGNAL);
-
-		if (sent >= 0)
-			flow->written_bytes += (uint64_t)sent;
-		else if (errno != EINTR)
-			return stream_fail(flow->error, "connection lost: %s", strerror(errno));
-	}
-	return 0;
+	return send(flow->fd, zeroes, left_bytes < whole ? left_bytes : whole, MSG_NOSIGNAL);
 }
 
 static int sctp_send(struct flow *flow)
 {
-	const uint64_t limit = flow->options->bytes ? flow->options->bytes : UINT64_MAX;
-
-	if ((flow->options->repeats ? stream_send_requests(flow, send_until) :
-				      send_until(flow, limit)) < 0)
+	if (stream_send(flow, send_message) < 0)
 		return -1;
 	if (stop_signal)
 		return 0;

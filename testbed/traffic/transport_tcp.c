@@ -97,31 +97,20 @@ static size_t gather_zeroes(struct iovec chunks[CHUNKS_MAX], uint64_t left_bytes
 	return count;
 }
 
-/* Hand over bytes until LIMIT of them have been; 0 also when it is time to stop. */
-static int send_until(struct flow *flow, uint64_t limit)
+static ssize_t send_chunks(struct flow *flow, uint64_t left_bytes)
 {
 	static struct iovec chunks[CHUNKS_MAX];
-	struct msghdr message = { .msg_iov = chunks };
+	struct msghdr message = {
+		.msg_iov = chunks,
+		.msg_iovlen = gather_zeroes(chunks, left_bytes),
+	};
 
-	while (!stop_signal && flow->written_bytes < limit) {
-		ssize_t sent;
-
-		message.msg_iovlen = gather_zeroes(chunks, limit - flow->written_bytes);
-		sent = sendmsg(flow->fd, &message, MSG_NOSIGNAL);
-		if (sent >= 0)
-			flow->written_bytes += (uint64_t)sent;
-		else if (errno != EINTR)
-			return stream_fail(flow->error, "connection lost: %s", strerror(errno));
-	}
-	return 0;
+	return sendmsg(flow->fd, &message, MSG_NOSIGNAL);
 }
 
 static int tcp_send(struct flow *flow)
 {
-	const uint64_t limit = flow->options->bytes ? flow->options->bytes : UINT64_MAX;
-
-	if ((flow->options->repeats ? stream_send_requests(flow, send_until) :
-				      send_until(flow, limit)) < 0)
+	if (stream_send(flow, send_chunks) < 0)
 		return -1;
 	if (stop_signal)
 		return 0;
