@@ -379,7 +379,6 @@ def check_bursts(name):
         with Wire(link) as wire:
             peer = Peer(wire, name)
             peer.lose = lambda _segment, dice=dice: dice.random() < 0.01
-            wire.run(0.8 * seed)  # of a turn of 5 s
             peer.connect()
             wire.run(20)
             before_bytes = peer.delivered_bytes

@@ -14,7 +14,6 @@ import os
 import select
 import socket
 import struct
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,7 +36,6 @@ SEQ_MASK = 2**32 - 1
 MTU_BYTES = 1500
 MSS_BYTES = 1460
 SEND_BUFFER_BYTES = 1 << 20
-WALL_S = 1_800_000_000  # a whole number of the shortest turns
 SACK_BLOCKS = 3  # what fits beside a time stamp
 
 
@@ -115,8 +113,7 @@ class Link:
 
 
 class Wire(TunWire):
-    """A network namespace whose only way out is the tun device that this process holds. It begins
-    at the same wall clock time each time: what goes by its turns repeats."""
+    """A network namespace whose only way out is the tun device that this process holds."""
 
     def __init__(self, link: Link | None = None, offload: bool = False, **sysctls):
         super().__init__()
@@ -134,7 +131,6 @@ class Wire(TunWire):
             fcntl.ioctl(self.tun, TUNSETOFFLOAD, OFFLOAD_CHECKSUM | OFFLOAD_TSO4 | OFFLOAD_TSO_ECN)
         for key, value in self.sysctls.items():
             write_file(f"/proc/sys/net/ipv4/{key}", value)
-        time.clock_settime(time.CLOCK_REALTIME, WALL_S)
         return self
 
     def __exit__(self, *_exc):
