@@ -1037,7 +1037,7 @@ def check_hush(name):
     with Path(10, delay_ms=20, queue_pkts=3), Flow(name) as flow:
         time.sleep(20)
         for _ in range(6):
-            time.sleep(4.99 - time.time() % 5)
+            time.sleep((4.99 - time.time()) % 5)
             before = flow.info().cwnd_pkts
             time.sleep(0.25)  # it lasts for 0.31 s
             within = flow.info().cwnd_pkts
