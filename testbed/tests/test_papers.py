@@ -9,7 +9,9 @@ from conftest import TESTBED
 
 from lab.ask import scenario
 from lab.common.errors import BadInput
-from lab.show import papers
+from lab.judge import claims
+from lab.run.build import PROJECT
+from lab.show import papers, papersindex, publish
 
 # every figure and table of the five papers that is an experiment, SCTP's and its form over TCP
 WANTED = """
@@ -21,7 +23,7 @@ sctp-chain sctp-smallwin tfrc-single tfrc-path tfrc-fair wccp-1 wccp-2 wccp-3 wc
 
 
 def test_every_experiment_of_the_papers_is_there_once():
-    assert sorted(papers.experiments()) == sorted(WANTED.split())
+    assert sorted(papersindex.experiments()) == sorted(WANTED.split())
 
 
 def test_the_table_has_each_claim_with_the_papers_figure_and_ours(tmp_path):
@@ -41,14 +43,36 @@ def test_the_table_has_each_claim_with_the_papers_figure_and_ours(tmp_path):
     (tmp_path / "meta.json").write_text("{}")
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (tmp_path / "results.jsonl").write_text(text)
-    found = papers.rows([(one, tmp_path)])
+    found = papersindex.rows_of_runs([(one, tmp_path)])
     assert len(found) == len(one.claims)
     row = next(row for row in found if row.cells[1] == claim.text)
     assert row.paper.startswith("TCP Veno") and row.cells[2] == claim.paper
     assert row.cells[3].startswith("9.00 [")
-    page = papers.page(found)
+    page = papersindex.page(found)
     assert page.count("\n| veno-single |") == len(found) and "## TCP Veno (Fu, Liew, 2003)" in page
     assert f"{len(found)} claims: " in page and "not measured" in page
+
+
+def test_the_table_of_docs_results_is_that_of_its_pages_and_says_why_a_claim_does_not_hold():
+    """testbed/veno-lab papers --index writes it."""
+    docs = PROJECT / "docs" / "results"
+    found = papersindex.rows_of_pages(docs)
+    assert (docs / papersindex.NAME).read_text() == papersindex.page(found, papersindex.NOTE)
+    assert len(found) == sum(len(one.claims) for one in papersindex.experiments().values())
+    assert [row.cells for row in found if row.verdict != "holds" and not row.cells[-1]] == []
+    assert [row.cells for row in found if row.verdict == "holds" and row.cells[-1]] == []
+
+
+def test_claims_are_read_from_the_pages_that_publish_writes():
+    one = scenario.load("veno-wan")
+    page = (PROJECT / "docs" / "results" / "veno-wan.md").read_text()
+    there = papersindex.read_claims(page)
+    assert [claim.text for claim in there] == [claim.text for claim in one.claims]
+    (first, *_) = there
+    assert first.measured == "0.99 [0.98, 1.24]" and first.verdict == "undecided"
+    table = publish.claims_table(claims.judge(one, []))
+    (first, *_) = papersindex.read_claims(f"# A\n\n## Claims\n\n{table}\n")
+    assert first.subject == there[0].subject and first.verdict == "not measured"
 
 
 def test_quick_leaves_out_what_is_slow_and_says_so(capsys):

@@ -242,6 +242,7 @@ class Claim:
     paper: str = ""
     at_least: float | None = None
     at_most: float | None = None
+    why_not: str = ""  # if it is known: the reason why it does not hold, or is not decided
 
 
 @dataclass(frozen=True)

@@ -7,47 +7,27 @@ where it was. The table is made of all runs that are there.
 
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab.ask import scenario
 from lab.ask.parts import Scenario
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
 from lab.common.exits import EXIT_FAILED
-from lab.judge import claims
 from lab.run import runs
 from lab.run.build import PROJECT, TESTBED
 from lab.run.store import write_atomically
-from lab.show import describe, words
+from lab.show import describe, papersindex, resultsindex
 from lab.show.listing import point_count
 
-# what a scenario's `paper` begins with -> the paper
-PAPERS = {
-    "TCP Veno": "TCP Veno (Fu, Liew, 2003)",
-    "JSCTP": "JSCTP (Chen et al., 2011), and JTCP by it",
-    "Ye, Saadawi, Lee": "SCTP's small windows (Ye, Saadawi, Lee)",
-    "UDDJ-TFRC": "UDDJ-TFRC (Kumar, Sharma)",
-    "WCCP": "WCCP (Zhai, Chen, Fang, 2007)",
-}
 QUICK_S = 40.0  # of one core, that a scenario with one seed may cost with --quick
-TABLE, PUBLISHED = "claims.md", "papers.md"
-HEAD = ("scenario", "claim", "the paper's figure", "measured", "needed", "verdict")
+TABLE = "claims.md"
 
 app = options.new_app()
-
-
-@dataclass(frozen=True)
-class Row:
-    """One claim of a paper, and what came of it."""
-
-    paper: str
-    cells: tuple[str, ...]  # as HEAD
 
 
 @app.command(context_settings=options.HELP)
@@ -71,6 +51,10 @@ def main(
         typer.Option("--publish", help="Make each run its page of docs/results, the table, too."),
     ] = False,
     jobs: options.Jobs = 0,
+    index: Annotated[
+        bool,
+        typer.Option("--index", help="Run nothing: the table of docs/results, of its pages."),
+    ] = False,
     list_: Annotated[
         bool, typer.Option("--list", help="List the experiments, with points and cost.")
     ] = False,
@@ -83,10 +67,14 @@ def main(
       testbed/veno-lab papers --list
       testbed/veno-lab papers --quick
       testbed/veno-lab papers --only veno-single,veno-wan --seeds 6
+      testbed/veno-lab papers --index
 
     Exit status: 0 all ran, whatever the claims say; 1 one failed, 2 bad input, 130 interrupted.
     """
     options.check_seed(seeds)
+    if index:
+        _write_index(PROJECT / "docs" / "results")
+        return
     if publish and quick:
         raise BadInput("--quick is no result: nothing of it is published")
     jobs = options.job_count(jobs)
@@ -99,29 +87,19 @@ def main(
         chosen = _cheap(chosen)
     failed = [one.id for one in chosen if not _run(one, out / one.id, count, jobs)]
     there = [one for one in chosen if runs.is_run(out / one.id)]
-    found = rows([(one, out / one.id) for one in there])
-    write_atomically(out / TABLE, page(found))
+    found = papersindex.rows_of_runs([(one, out / one.id) for one in there])
+    write_atomically(out / TABLE, papersindex.page(found))
     _print(found)
     print(f"table: {out / TABLE}")
     if publish:
-        _publish([out / one.id for one in there], page(found))
+        _publish([out / one.id for one in there])
     if failed:
         print(f"papers: failed: {', '.join(failed)}", file=sys.stderr)
         raise typer.Exit(EXIT_FAILED)
 
 
-def experiments() -> dict[str, Scenario]:
-    """Return the scenarios that are of one of the papers, the papers in their order."""
-    loaded = [scenario.load(path.stem) for path in scenario.list_scenarios()]
-    return {one.id: one for start in PAPERS for one in loaded if one.paper.startswith(start)}
-
-
-def _paper(one: Scenario) -> str:
-    return next(text for start, text in PAPERS.items() if one.paper.startswith(start))
-
-
 def _chosen(names: tuple[str, ...]) -> list[Scenario]:
-    known = experiments()
+    known = papersindex.experiments()
     for name in names:
         if name not in known:
             raise unknown("experiment of the papers", name, known, "veno-lab papers --list")
@@ -156,56 +134,28 @@ def _run(one: Scenario, folder: Path, seeds: int | None, jobs: int) -> bool:
     return done.returncode == 0
 
 
-def _publish(folders: list[Path], table: str) -> None:
-    """Write the pages of the runs in FOLDERS, and the TABLE of claims, into docs/results."""
-    from lab.show import publish, resultsindex  # figures: slow to import
+def _publish(folders: list[Path]) -> None:
+    """Write the pages of the runs in FOLDERS into docs/results, and the table of all claims."""
+    from lab.show import publish  # figures: slow to import
 
     docs = PROJECT / "docs" / "results"
     for folder in folders:
         print(publish.write(folder, docs))
-    write_atomically(docs / PUBLISHED, table)
+    _write_index(docs)
+
+
+def _write_index(docs: Path) -> None:
+    print(papersindex.write(docs))
     print(resultsindex.write(docs))
 
 
-def rows(found: list[tuple[Scenario, Path]]) -> list[Row]:
-    """Return the claims of the runs FOUND, judged."""
-    judged = []
-    for one, folder in found:
-        for verdict in claims.judge(one, runs.read_results(folder)):
-            row = words.claim_row(verdict)
-            judged.append(Row(_paper(one), _cells(one, row)))
-    return judged
-
-
-def _cells(one: Scenario, row: dict[str, Any]) -> tuple[str, ...]:
-    measured = f"{row['median']} {row['interval']}".strip()
-    return (one.id, row["text"], row["paper"], measured, row["bound"], row["verdict"])
-
-
-def page(found: list[Row]) -> str:
-    """Return the table of claims as Markdown, a part for each paper."""
-    parts = ["# The papers' claims", _score(found)]
-    for paper in dict.fromkeys(row.paper for row in found):
-        lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
-        lines += [f"| {' | '.join(row.cells)} |" for row in found if row.paper == paper]
-        parts += [f"## {paper}", "\n".join(lines)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _score(found: list[Row]) -> str:
-    verdicts = [row.cells[-1] for row in found]
-    counted = {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
-    told = ", ".join(f"{number} {verdict}" for verdict, number in counted.items())
-    return f"{len(found)} claims: {told or 'none'}."
-
-
-def _print(found: list[Row]) -> None:
+def _print(found: list[papersindex.Row]) -> None:
     console = Console(width=120, highlight=False)
-    table = Table("paper", *HEAD, box=None, pad_edge=False)
+    table = Table("paper", *papersindex.HEAD, box=None, pad_edge=False)
     for row in found:
         table.add_row(row.paper.split(" (")[0], *row.cells)
     console.print(table)
-    console.print(_score(found))
+    console.print(papersindex.score(found))
 
 
 def _list(chosen: list[Scenario], seeds: int | None) -> None:
@@ -216,7 +166,7 @@ def _list(chosen: list[Scenario], seeds: int | None) -> None:
         cost_s = _cost_s(one, seeds)
         total_s += cost_s
         number = point_count(one) * (seeds or one.run.seeds) // one.run.seeds
-        name = _paper(one).split(" (")[0]
+        name = papersindex.paper_of(one).split(" (")[0]
         table.add_row(name, one.id, str(number), f"{cost_s / 60:.0f}", one.title)
     console.print(table)
     console.print(f"{total_s / 3600:.1f} hours of one core in all, by an estimate")

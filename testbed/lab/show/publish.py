@@ -18,7 +18,7 @@ from lab.judge import claims
 from lab.judge.verdicts import HEAD, Score, scores
 from lab.run import build
 from lab.run.runs import read_meta, read_results
-from lab.show import overtime, plots, report, resultsindex, scatter, timelines, words
+from lab.show import overtime, papersindex, plots, report, resultsindex, scatter, timelines, words
 from lab.show.tables import MetricTable, cross_tables, metric_table
 
 SCORES_NOTE = (
@@ -154,6 +154,8 @@ def main(
         if not run:
             raise BadInput("name the folder of a run, or --index")
         print(write(run, docs))
+        if (docs / papersindex.NAME).exists():
+            print(papersindex.write(docs))
     print(resultsindex.write(docs))
 
 

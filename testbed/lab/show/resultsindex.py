@@ -6,9 +6,11 @@ from pathlib import Path
 from lab.ask import scenario as scenarios
 from lab.ask.questions import QUESTIONS
 from lab.ask.scenario import SCENARIO_DIR
+from lab.show import papersindex
 
 NAME = "README.md"
 FIGURE_WIDTH_PX = 240
+PAPERS = "Do the five papers' claims hold?"
 REST = "Measured beside the scenarios"
 HEAD = """# Results
 
@@ -23,7 +25,7 @@ A page is of the commit that it names, and algorithms change. Which pages have a
 
 def write(docs: Path) -> Path:
     """Write the index of the pages in the folder DOCS; return where it is."""
-    groups: dict[str, list[str]] = {text: [] for text in (*QUESTIONS.values(), REST)}
+    groups: dict[str, list[str]] = {text: [] for text in (PAPERS, *QUESTIONS.values(), REST)}
     for page in sorted(docs.glob("*.md")):
         if page.name != NAME:
             groups[_question(page)].append(_row(page))
@@ -38,13 +40,18 @@ def write(docs: Path) -> Path:
 
 def _question(page: Path) -> str:
     """Return the question that the scenario of PAGE is about."""
+    if page.name == papersindex.NAME:
+        return PAPERS
     if not (SCENARIO_DIR / f"{page.stem}.toml").exists():
         return REST
     return QUESTIONS.get(scenarios.load(page.stem).question, REST)
 
 
 def _row(page: Path) -> str:
-    title = page.read_text().splitlines()[0].lstrip("# ").removeprefix(f"{page.stem}: ")
+    lines = page.read_text().splitlines()
+    title = lines[0].lstrip("# ").removeprefix(f"{page.stem}: ")
+    if page.name == papersindex.NAME:
+        title = lines[2]  # how many hold
     figure = page.with_suffix(".svg")
     shown = f'<img src="./{figure.name}" width="{FIGURE_WIDTH_PX}" alt="{page.stem}">'
     return f"| {shown if figure.exists() else ''} | [{page.stem}](./{page.name}): {title} |"
