@@ -156,7 +156,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_HUSH_SHIFT		2	/* a hush takes a quarter off the window */
 #define VJ_HUSHED_SHIFT		4	/* for a sixteenth of a turn */
 #define VJ_ROUNDS_SHIFT		6	/* a turn is 64 round trips or more */
-#define VJ_EXCUSED_SHIFT	1	/* half as much again as noise is excused */
+#define VJ_EXCUSED_SHIFT	2	/* a quarter as much again as noise is excused */
 
 /* What follows from those. */
 #define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then a queue is drained */
@@ -1144,21 +1144,44 @@ static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 	tp->snd_ssthresh = w;
 }
 
+/* The share that was lost, 1 / 2^VJ_SHARE_SHIFT. */
+static u32 vj_lost_share(u32 sent_pkts, u32 lost_pkts)
+{
+	u64 lost = (u64)min(lost_pkts, sent_pkts) << VJ_SHARE_SHIFT;
+
+	return min_t(u64, div_u64(lost, max(sent_pkts, 1U)), U16_MAX);
+}
+
 /* So much was lost of so much: that is noise, as sure as @weight of VJ_HEARD_PKTS. */
 static void vj_hear(struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts,
 		    s32 weight)
 {
-	u64 lost = (u64)min(lost_pkts, sent_pkts) << VJ_SHARE_SHIFT;
-	s32 share = min_t(u64, div_u64(lost, max(sent_pkts, 1U)), U16_MAX);
+	s32 share = vj_lost_share(sent_pkts, lost_pkts);
 
 	vj->noise += (share - vj->noise) * weight / VJ_HEARD_PKTS;
 }
 
 /*
+ * What a hush has heard. What was known counts as so many packets as lose VJ_HEARD,
+ * by the larger of both shares: some hundred of which none is lost are what a noise of
+ * one in a hundred leaves now and then.
+ */
+static void vj_hear_hush(struct veno_jitter *vj)
+{
+	u32 share = max3(vj->noise + 0U,
+			 vj_lost_share(vj->sent, vj->sent_lost), 1U);
+	u32 known = clamp((VJ_HEARD << VJ_SHARE_SHIFT) / share,
+			  2U * VJ_LOSS_PKTS, VJ_HEARD_PKTS + 0U);
+
+	vj_hear(vj, vj->sent, vj->sent_lost,
+		VJ_HEARD_PKTS * vj->sent / (vj->sent + known));
+}
+
+/*
  * What is left of the credit after so much was lost of so much; below zero more was
  * lost than noise explains. It is charged for each packet alike, so that large
- * windows answer to the losses beyond noise as small ones do. Half as much as was
- * heard is allowed beyond it, and two fifths at most.
+ * windows answer to the losses beyond noise as small ones do. A quarter more than was
+ * heard is allowed, and two fifths at most.
  */
 static s32 vj_credit(const struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts)
 {
@@ -1226,8 +1249,7 @@ static bool vj_hushes(struct sock *sk, u32 round_us)
 
 /*
  * A round trip of a hush, which lasts for a sixteenth of a turn. What is lost then is
- * noise, if most packets meet no queue: all of our kind send less. So much as 64 of
- * what was sent counts as what was known.
+ * noise, if most packets meet no queue: all of our kind send less.
  */
 static void vj_end_hush(struct sock *sk)
 {
@@ -1239,8 +1261,7 @@ static void vj_end_hush(struct sock *sk)
 	vj->trial = VJ_NO_TRIAL;
 	if (vj->quiet > -(s32)vj->sent && vj_is_shown(vj) &&
 	    5 * vj->sent_lost <= 2 * vj->sent)
-		vj_hear(vj, vj->sent, vj->sent_lost, VJ_HEARD_PKTS * vj->sent /
-			(vj->sent + 2 * VJ_LOSS_PKTS));
+		vj_hear_hush(vj);
 	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 	vj->answered = 0;
 	vj->quiet = 0;
