@@ -9,7 +9,8 @@
  * was made; what is more waits in the child, where sockets know of it (TCP small
  * queues) and an AQM works, as it does before a driver that has enough. It says so
  * by a frame that comes in by the device, EtherType 0x88b6 (IEEE 802 local
- * experimental 2), in network byte order:
+ * experimental 2), for 01:80:c2:00:00:0e, which also a bridge leaves to the device that
+ * is its port; in network byte order:
  *
  *     version (u16, 1), 0 (u16), bytes in all (u64)
  *
@@ -63,7 +64,7 @@ static int labgate_hear(struct sk_buff *skb, struct net_device *dev,
 	struct labgate_frame buffer;
 
 	frame = skb_header_pointer(skb, 0, sizeof(buffer), &buffer);
-	if (skb->pkt_type == PACKET_HOST && frame &&
+	if (skb->pkt_type == PACKET_MULTICAST && frame &&
 	    frame->version == htons(LABGATE_VERSION)) {
 		atomic64_set(&gate->allowed, be64_to_cpu(frame->bytes));
 		__netif_schedule(qdisc_root(gate->sch));

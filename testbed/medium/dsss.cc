@@ -210,7 +210,8 @@ DsssMedium::DsssMedium(const DsssConfig &c, Receiver r) : receiver(std::move(r))
 	fastest.SetPreambleType(WIFI_PREAMBLE_LONG);
 }
 
-void DsssMedium::send(size_t from, Ptr<Packet> payload, uint16_t ethertype, Mac48Address destination)
+void DsssMedium::send(size_t from, Ptr<Packet> payload, uint16_t ethertype, Mac48Address,
+		      Mac48Address destination)
 {
 	Ptr<WifiNetDevice> device = devices.at(from);
 

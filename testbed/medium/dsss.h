@@ -44,7 +44,7 @@ public:
 	/** LabSimulator must be installed. std::invalid_argument names what is wrong in CONFIG. */
 	DsssMedium(const DsssConfig &config, Receiver receiver);
 
-	void send(size_t from, ns3::Ptr<ns3::Packet> payload, uint16_t ethertype,
+	void send(size_t from, ns3::Ptr<ns3::Packet> payload, uint16_t ethertype, ns3::Mac48Address,
 		  ns3::Mac48Address destination) override;
 	/** The end of the first data frame on the air, or of one that waits, if it started with the next
 	 * event or as soon as its node senses nothing. */

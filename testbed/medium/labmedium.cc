@@ -49,6 +49,9 @@ constexpr uint16_t ETHERTYPE_SURVEY = 0x88b5; // IEEE 802 local experimental Eth
 constexpr uint16_t SURVEY_VERSION = 1;
 constexpr uint16_t ETHERTYPE_GATE = 0x88b6; // and 2
 constexpr uint16_t GATE_VERSION = 1;
+// where the gate is: of all addresses only this kind passes a bridge that the device is a port of, and
+// goes no further (IEEE 802.1Q, nearest bridge)
+const uint8_t GATE_ADDRESS[] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e };
 constexpr int64_t SECOND_NS = 1'000'000'000;
 
 volatile sig_atomic_t stop_asked;
@@ -95,12 +98,13 @@ private:
 	bool read_frame(size_t port);
 	void tell_rooms();
 	void tell_room(size_t port);
+	void check_address(size_t port) const;
 	void watch_node(size_t port, const std::string &path);
 	void node_ended(size_t port);
 	void on_frame(size_t port, const uint8_t *frame, size_t length);
 	void on_received(size_t port, const ns3::Packet &payload, uint16_t ethertype,
 			 ns3::Mac48Address source, ns3::Mac48Address destination);
-	void answer_survey(size_t port, const uint8_t *request);
+	void answer_survey(size_t port);
 	void sample();
 	void write_summary();
 
@@ -129,12 +133,10 @@ LiveMedium::LiveMedium(const Options &given)
 	if (poll_fd < 0)
 		fail("epoll_create1");
 	for (size_t i = 0; i < options.taps.size(); i++) {
-		uint8_t address[6];
 		epoll_event event{};
 
-		Medium::address(medium->node_of(i)).CopyTo(address);
-		taps.emplace_back(options.taps[i].namespace_path, options.taps[i].device, address,
-				  MTU_MAX);
+		taps.emplace_back(options.taps[i].namespace_path, options.taps[i].device, MTU_MAX);
+		check_address(i);
 		event.events = EPOLLIN;
 		event.data.u32 = static_cast<uint32_t>(i);
 		if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, taps[i].descriptor(), &event))
@@ -294,13 +296,24 @@ void LiveMedium::tell_room(size_t port)
 		return;
 	gate.allowed = gate.taken + room;
 	gate.room = room;
-	Medium::address(medium->node_of(port)).CopyTo(frame);
+	std::memcpy(frame, GATE_ADDRESS, sizeof(GATE_ADDRESS));
 	ns3::Mac48Address("02:00:00:00:00:00").CopyTo(frame + 6); // from no station
 	put(frame + 12, ETHERTYPE_GATE, 2);
 	put(at, GATE_VERSION, 2);
 	put(at + 4, gate.allowed, 8);
 	taps[port].write(frame, sizeof(frame));
 	read_tap(port);
+}
+
+void LiveMedium::check_address(size_t port) const
+{
+	ns3::Mac48Address has;
+
+	has.CopyFrom(taps[port].address().data());
+	if (!medium->is_bridged() && has != Medium::address(medium->node_of(port)))
+		throw std::runtime_error(options.taps[port].device + " in " +
+					 options.taps[port].namespace_path +
+					 " does not have the address that the medium gives this node");
 }
 
 /* An open TAP device keeps its namespace alive: whose it was, if PATH is /proc/PID/ns/net, is a
@@ -330,13 +343,13 @@ void LiveMedium::node_ended(size_t port)
 
 void LiveMedium::on_frame(size_t port, const uint8_t *frame, size_t length)
 {
-	ns3::Mac48Address destination;
+	ns3::Mac48Address source, destination;
 
 	if (length < ETHERNET_HEADER_BYTES)
 		return;
 	uint16_t ethertype = static_cast<uint16_t>(frame[12] << 8 | frame[13]);
 	if (ethertype == ETHERTYPE_SURVEY) {
-		answer_survey(port, frame);
+		answer_survey(port);
 		return;
 	}
 	if (now_ns < 0) {
@@ -350,10 +363,11 @@ void LiveMedium::on_frame(size_t port, const uint8_t *frame, size_t length)
 		return;
 	}
 	destination.CopyFrom(frame);
+	source.CopyFrom(frame + 6);
 	medium->send(port,
 		    ns3::Create<ns3::Packet>(frame + ETHERNET_HEADER_BYTES,
 					     static_cast<uint32_t>(length - ETHERNET_HEADER_BYTES)),
-		    ethertype, destination);
+		    ethertype, source, destination);
 }
 
 void LiveMedium::on_received(size_t port, const ns3::Packet &payload, uint16_t ethertype,
@@ -373,13 +387,12 @@ void LiveMedium::on_received(size_t port, const ns3::Packet &payload, uint16_t e
 
 /* The node's counters at this instant, in network byte order: version (u16), how many (u16), the
  * medium's time in ns (u64), then the counters (u64 each, in the order of counter_names). */
-void LiveMedium::answer_survey(size_t port, const uint8_t *request)
+void LiveMedium::answer_survey(size_t port)
 {
 	uint8_t answer[ETHERNET_HEADER_BYTES + 12 + 8 * COUNTERS];
 	uint8_t *at = answer + ETHERNET_HEADER_BYTES;
 
-	std::memcpy(answer, request + 6, 6); // to the sender
-	Medium::address(medium->node_of(port)).CopyTo(answer);
+	std::memcpy(answer, taps[port].address().data(), 6);
 	ns3::Mac48Address("02:00:00:00:00:00").CopyTo(answer + 6); // from no station
 	put(answer + 12, ETHERTYPE_SURVEY, 2);
 	put(at, SURVEY_VERSION, 2);

@@ -40,7 +40,14 @@ public:
 
 	/** Queue a frame from PORT, now. */
 	virtual void send(size_t port, ns3::Ptr<ns3::Packet> payload, uint16_t ethertype,
-			  ns3::Mac48Address destination) = 0;
+			  ns3::Mac48Address source, ns3::Mac48Address destination) = 0;
+
+	/** Say whether frames keep whatever addresses they have, as on the ports of a bridge. If not, a
+	 * port's device has the address of its node, and source is that. */
+	virtual bool is_bridged() const
+	{
+		return false;
+	}
 
 	/** Return before when nothing can happen that a kernel would notice, if no frame is queued
 	 * meanwhile and the next event is due at NEXT_EVENT_NS. NEVER_NS: nothing is under way. */

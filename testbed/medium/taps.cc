@@ -48,8 +48,7 @@ private:
 
 } // namespace
 
-TapDevice::TapDevice(const std::string &namespace_path, const std::string &device,
-		     const uint8_t address[6], int mtu_max)
+TapDevice::TapDevice(const std::string &namespace_path, const std::string &device, int mtu_max)
 {
 	InNamespace there(namespace_path);
 	ifreq request{};
@@ -76,12 +75,10 @@ TapDevice::TapDevice(const std::string &namespace_path, const std::string &devic
 					 std::to_string(mtu_max) + " bytes at most");
 	if (ioctl(fd, SIOCGIFHWADDR, &request))
 		fail("no address of " + device);
-	if (std::memcmp(request.ifr_hwaddr.sa_data, address, 6))
-		throw std::runtime_error(device + " in " + namespace_path +
-					 " does not have the address that the medium gives this node");
+	std::memcpy(mac.data(), request.ifr_hwaddr.sa_data, mac.size());
 }
 
-TapDevice::TapDevice(TapDevice &&other) noexcept : fd(other.fd)
+TapDevice::TapDevice(TapDevice &&other) noexcept : fd(other.fd), mac(other.mac)
 {
 	other.fd = -1;
 }

@@ -2,6 +2,7 @@
 #ifndef TAPS_H
 #define TAPS_H
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,10 +12,9 @@
 class TapDevice
 {
 public:
-	/** Attach to DEVICE of the network namespace at NAMESPACE_PATH, which must have ADDRESS and an
-	 * MTU of MTU_MAX at most. */
-	TapDevice(const std::string &namespace_path, const std::string &device,
-		  const uint8_t address[6], int mtu_max);
+	/** Attach to DEVICE of the network namespace at NAMESPACE_PATH, which must have an MTU of
+	 * MTU_MAX at most. */
+	TapDevice(const std::string &namespace_path, const std::string &device, int mtu_max);
 	TapDevice(TapDevice &&other) noexcept;
 	TapDevice(const TapDevice &) = delete;
 	~TapDevice();
@@ -22,6 +22,12 @@ public:
 	int descriptor() const
 	{
 		return fd;
+	}
+
+	/** Return the MAC address that it had then. */
+	const std::array<uint8_t, 6> &address() const
+	{
+		return mac;
 	}
 
 	/** Return the length of the next Ethernet frame, put into BUFFER; 0 if there is none. */
@@ -37,6 +43,7 @@ public:
 
 private:
 	int fd;
+	std::array<uint8_t, 6> mac;
 	bool gone = false;
 };
 

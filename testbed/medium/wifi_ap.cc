@@ -15,6 +15,7 @@
 #include <ns3/ssid.h>
 #include <ns3/sta-wifi-mac.h>
 #include <ns3/string.h>
+#include <ns3/tag.h>
 #include <ns3/uinteger.h>
 #include <ns3/wifi-helper.h>
 #include <ns3/wifi-mac-queue-container.h>
@@ -152,6 +153,64 @@ WifiContainerQueueId queue_id(Mac48Address peer)
 
 } // namespace
 
+/* --- addresses ------------------------------------------------------------ */
+
+namespace
+{
+
+/** Whom a frame is from and for beyond the air, where it is between the access point and a station.
+ * (On a real one, addresses 3 and 4 say so; the length is the same.) */
+class Envelope : public Tag
+{
+public:
+	static TypeId GetTypeId()
+	{
+		static TypeId tid =
+			TypeId("ApEnvelope").SetParent<Tag>().AddConstructor<Envelope>();
+		return tid;
+	}
+
+	Mac48Address source, destination;
+
+private:
+	TypeId GetInstanceTypeId() const override
+	{
+		return GetTypeId();
+	}
+
+	uint32_t GetSerializedSize() const override
+	{
+		return 12;
+	}
+
+	void Serialize(TagBuffer at) const override
+	{
+		uint8_t bytes[12];
+
+		source.CopyTo(bytes);
+		destination.CopyTo(bytes + 6);
+		at.Write(bytes, sizeof(bytes));
+	}
+
+	void Deserialize(TagBuffer at) override
+	{
+		uint8_t bytes[12];
+
+		at.Read(bytes, sizeof(bytes));
+		source.CopyFrom(bytes);
+		destination.CopyFrom(bytes + 6);
+	}
+
+	void Print(std::ostream &out) const override
+	{
+		out << source << " to " << destination;
+	}
+};
+
+NS_OBJECT_ENSURE_REGISTERED(Envelope);
+
+} // namespace
+
 /* --- counters ------------------------------------------------------------- */
 
 void ApCounters::watch(Ptr<WifiMac> watched, uint32_t address)
@@ -264,9 +323,13 @@ void ApMedium::watch(size_t node)
 		"PhyTxPsduBegin", Callback<void, WifiConstPsduMap, WifiTxVector, double>(sent));
 	device->GetNode()->RegisterProtocolHandler(
 		[this, node](Ptr<NetDevice>, Ptr<const Packet> packet, uint16_t ethertype,
-			     const Address &source, const Address &destination, NetDevice::PacketType) {
-			on_received(node, { 0, packet, ethertype, Mac48Address::ConvertFrom(source),
-					    Mac48Address::ConvertFrom(destination) });
+			     const Address &source, const Address &, NetDevice::PacketType) {
+			Envelope envelope;
+
+			if (!packet->PeekPacketTag(envelope))
+				throw std::logic_error("a frame that nobody sent");
+			on_received(node, Mac48Address::ConvertFrom(source),
+				    { 0, packet, ethertype, envelope.source, envelope.destination });
 		},
 		0, device);
 }
@@ -296,7 +359,7 @@ void ApMedium::agree(LabSimulator &simulator)
 				throw std::runtime_error("a station hardly hears the access point, or it the"
 							 " station: it is too far away");
 			for (int i = 0; i < 2; i++) // of one alone there would be nothing to agree on
-				send(port, Create<Packet>(1), ETHERTYPE_NOTHING, peer);
+				send(port, Create<Packet>(1), ETHERTYPE_NOTHING, peer, peer);
 			simulator.run_until(Simulator::Now().GetNanoSeconds() + AGREE_NS);
 		}
 	}
@@ -334,15 +397,20 @@ Ptr<WifiMacQueue> ApMedium::queue_of(size_t node) const
 	return devices[node]->GetMac()->GetTxopQueue(AC_BE);
 }
 
-void ApMedium::send(size_t from, Ptr<Packet> payload, uint16_t ethertype,
+void ApMedium::send(size_t from, Ptr<Packet> payload, uint16_t ethertype, Mac48Address source,
 		    Mac48Address destination)
 {
 	const Port &port = ports.at(from);
+	Envelope envelope;
 
-	if (queue_of(port.node)->GetNPackets(queue_id(port.peer)) >= config.queue_pkts)
+	if (queue_of(port.node)->GetNPackets(queue_id(port.peer)) >= config.queue_pkts) {
 		node_counters[port.node]->packet_refused(*payload, ethertype);
-	else
-		devices[port.node]->Send(payload, destination, ethertype);
+		return;
+	}
+	envelope.source = source;
+	envelope.destination = destination;
+	payload->AddPacketTag(envelope);
+	devices[port.node]->Send(payload, port.peer, ethertype);
 }
 
 /* What is queued for a port's peer, in time on the air at the rate that it had last. */
@@ -371,7 +439,6 @@ void ApMedium::on_transmit(size_t from, WifiConstPsduMap psdus, WifiTxVector vec
 {
 	const WifiPsdu &psdu = *psdus.begin()->second;
 	const WifiMacHeader &header = psdu.GetHeader(0);
-	bool group = header.GetAddr1().IsGroup();
 	size_t to = node_at(header.GetAddr1());
 
 	if (!header.IsData() && !header.IsBlockAckReq() && !header.IsBlockAck() && !header.IsAck())
@@ -383,24 +450,19 @@ void ApMedium::on_transmit(size_t from, WifiConstPsduMap psdus, WifiTxVector vec
 	if (!header.IsData())
 		return;
 	ppdus_sent[from]++;
-	if (group) {
-		for (size_t other = 0; other < devices.size(); other++)
-			ends.push((end + delay->GetDelay(places[from], places[other])).GetNanoSeconds());
-		return;
-	}
 	data_until_ns[from] = end_ns;
 	ports[port_between(from, to)].rate_bps = static_cast<double>(vector.GetMode().GetDataRate(vector));
 }
 
 /* The MPDUs of a PPDU come in one by one, and are handed over at its end. */
-void ApMedium::on_received(size_t to, Held frame)
+void ApMedium::on_received(size_t to, Mac48Address sender, Held frame)
 {
-	size_t from = to ? 0 : node_at(frame.source);
+	size_t from = to ? 0 : node_at(sender);
 	int64_t wait_ns = data_until_ns[from] - Simulator::Now().GetNanoSeconds();
 
 	frame.port = port_between(to, from); // the one through which the receiver would answer
 	held[from].push_back(frame);
-	if (wait_ns <= 0 || frame.destination.IsGroup())
+	if (wait_ns <= 0)
 		hand_over(from);
 	else if (held[from].size() == 1)
 		Simulator::Schedule(NanoSeconds(wait_ns), &ApMedium::hand_over, this, from);

@@ -70,8 +70,10 @@ public:
 	 * not reach the access point. */
 	ApMedium(const ApConfig &config, LabSimulator &simulator, Receiver receiver);
 
+	/** On the air it is for the other end of PORT alone, also one for a group, as access points make
+	 * of one for all one for each. */
 	void send(size_t port, ns3::Ptr<ns3::Packet> payload, uint16_t ethertype,
-		  ns3::Mac48Address destination) override;
+		  ns3::Mac48Address source, ns3::Mac48Address destination) override;
 	/** The end of the first frame on the air that carries data or answers such, or of the shortest
 	 * that could follow the next event while anything is queued. */
 	int64_t next_delivery_ns(int64_t next_event_ns) override;
@@ -80,6 +82,11 @@ public:
 	CounterNumbers counters(size_t node) override;
 	size_t node_of(size_t port) const override;
 	void write_summary(std::ostream &out) const override;
+
+	bool is_bridged() const override
+	{
+		return true;
+	}
 
 	size_t nodes() const override
 	{
@@ -120,7 +127,7 @@ private:
 	ns3::Ptr<ns3::WifiMacQueue> queue_of(size_t node) const;
 	double queued_us(const Port &port) const;
 	void on_transmit(size_t from, ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector);
-	void on_received(size_t to, Held held);
+	void on_received(size_t to, ns3::Mac48Address sender, Held held);
 	void hand_over(size_t from);
 
 	Receiver receiver;

@@ -150,7 +150,7 @@ void lag(const Command &command, const Options &options, LabSimulator &simulator
 		for (int i = 0; i < QUEUED; i++)
 			medium->send(port_of(*medium, load),
 				     Create<Packet>(i % 3 ? load.bytes : SHORT_BYTES), ETHERTYPE_IPV4,
-				     Medium::address(load.to));
+				     Medium::address(load.from), Medium::address(load.to));
 	}
 	simulator.run_until(begin_ns);
 	while ((waited_for_ns = medium->next_delivery_ns(simulator.next_event_ns())) < end_ns) {
@@ -172,7 +172,8 @@ void refill(Medium &medium, Load load)
 	uint64_t queued = medium.counters(load.from)[QUEUE_PKTS];
 
 	for (; told ? medium.room_bytes(port) > 0 : queued < BACKLOG_PKTS; queued++)
-		medium.send(port, Create<Packet>(load.bytes), ETHERTYPE_IPV4, Medium::address(load.to));
+		medium.send(port, Create<Packet>(load.bytes), ETHERTYPE_IPV4,
+			    Medium::address(load.from), Medium::address(load.to));
 	Simulator::Schedule(MicroSeconds(500), &refill, std::ref(medium), load);
 }
 
