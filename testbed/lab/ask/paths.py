@@ -9,8 +9,7 @@ from lab.ask.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
 from lab.ask.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
 from lab.ask.parts import SECOND, WIFI_AP, WIRELESS, Event, Scenario, Sctp, Topology
 from lab.ask.tables import build, is_name
-from lab.ask.wifi import AQMS as WIFI_AQMS
-from lab.ask.wifi import DBM_LIMITS, GUARD_INTERVALS_NS, SUBCARRIERS, WifiMedium
+from lab.ask.wifi import WifiMedium, check_limits, check_wifi
 from lab.common.errors import BadInput, unknown
 
 # The forward hops of each topology; None: as the file names them. lab.ask.topologies builds them
@@ -24,7 +23,6 @@ TUNNELS = {"vxlan": (50, "vxlan"), "ipip": (20, "ipip"), "gre": (24, "ip_gre")}
 MAX_HOPS = 20
 MAX_HOMES = 2
 MAX_STATIONS = 20
-MAX_AMPDU_BYTES = {"n": 65535, "ac": 1048575, "ax": 1048575}
 ETHERNET_BYTES = 14
 CUT_MBPS = 1e-9  # of a hop that queues and is cut; lablink takes it for none
 
@@ -104,7 +102,9 @@ def _wireless(topology: Topology) -> Topology:
 def parse_medium(table: dict | None, topology: Topology) -> Medium | WifiMedium | None:
     """Return what [medium] says, TABLE, which only what shares a medium may have and has."""
     if topology.has_ap:
-        return _wifi(build(WifiMedium, table or {}, "medium"))
+        wifi = build(WifiMedium, table or {}, "medium")
+        check_wifi(wifi, "medium.")
+        return wifi
     if not topology.is_wireless:
         if table is not None:
             raise BadInput(f"medium: only a {WIRELESS} or a {WIFI_AP} has one")
@@ -121,43 +121,8 @@ def parse_medium(table: dict | None, topology: Topology) -> Medium | WifiMedium 
         "capture_db": (6, 30), "circle_radius_m": (0, 10_000),
         "circle_period_s": (0, 100_000),
     }  # fmt: skip
-    _check_limits(medium, limits)
+    check_limits(medium, limits, "medium.")
     return medium
-
-
-def _wifi(medium: WifiMedium) -> WifiMedium:
-    if medium.standard not in SUBCARRIERS:
-        raise unknown("medium.standard", medium.standard, SUBCARRIERS)
-    choices = {
-        "channel_width_mhz": SUBCARRIERS[medium.standard],
-        "guard_interval_ns": GUARD_INTERVALS_NS[medium.standard],
-        "streams": (1, 2, 3, 4),
-    }
-    for key, allowed in choices.items():
-        if getattr(medium, key) not in allowed:
-            raise BadInput(
-                f"medium.{key} = {getattr(medium, key)}: 802.11{medium.standard} has"
-                f" {', '.join(map(str, allowed))}"
-            )
-    for key in ("aqm", "station_aqm"):
-        if getattr(medium, key) and getattr(medium, key) not in WIFI_AQMS:
-            raise unknown(f"medium.{key}", getattr(medium, key), WIFI_AQMS)
-    limits = {
-        "distance_m": (1, 1000), "circle_radius_m": (0, medium.distance_m),
-        "circle_period_s": (0, 100_000), "queue_pkts": (1, 100_000),
-        "station_queue_pkts": (1, 100_000), "ampdu_bytes": (0, MAX_AMPDU_BYTES[medium.standard]),
-        "rts_threshold_bytes": (0, 1 << 22), "transmit_dbm": DBM_LIMITS, "loss_exponent": (2, 6),
-    }  # fmt: skip
-    _check_limits(medium, limits)
-    return medium
-
-
-def _check_limits(medium: Medium | WifiMedium, limits: dict[str, tuple[float, float]]) -> None:
-    for key, (least, most) in limits.items():
-        if not least <= getattr(medium, key) <= most:
-            raise BadInput(f"medium.{key} = {getattr(medium, key):g}: {least:g} to {most:g}")
-    if bool(medium.circle_radius_m) != bool(medium.circle_period_s):
-        raise BadInput("medium: a circle takes both circle_radius_m and circle_period_s")
 
 
 def parse_links(tables: dict, topology: Topology) -> dict[str, Link]:

@@ -7,11 +7,14 @@ Works with the standard library alone, since it runs inside the lab. docs/medium
 
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lab.ask import qdiscs
 from lab.ask.links import Link
 from lab.ask.qdiscs import attribute
+from lab.common.errors import BadInput, unknown
 
 GATE_MODULE = "sch_labgate"  # testbed/lablink
 # what may be in front of the MAC besides drop-tail; after mac80211, which has fq_codel
@@ -19,6 +22,7 @@ AQMS = ("codel", "fq_codel")
 AQM_TARGET_US, AQM_INTERVAL_US = 20_000, 100_000  # as mac80211 sets them
 TCA_CODEL_TARGET, TCA_CODEL_INTERVAL = 1, 3  # of codel and fq_codel
 DBM_LIMITS = (0, 30)
+DISTANCE_LIMITS_M = (1, 1000)
 
 # IEEE 802.11-2016 17.4.4 and 10.22.2, in the 5 GHz band, in us
 SLOT_US, SIFS_US = 9.0, 16.0
@@ -43,11 +47,22 @@ MCS = [
     (8, 3 / 4), (8, 5 / 6), (10, 3 / 4), (10, 5 / 6),
 ]  # fmt: skip
 MCS_MAX = {"n": 7, "ac": 9, "ax": 11}
+MINSTREL = -1  # instead of an MCS: Minstrel-HT chooses
+MAX_AMPDU_BYTES = {"n": 65535, "ac": 1048575, "ax": 1048575}
 # preamble and headers: legacy 20 us; HT-SIG, STF, LTFs; VHT-SIG-A, STF, LTFs, SIG-B; RL-SIG,
 # HE-SIG-A, STF, LTFs. ns-3's, for one stream; each further one has an LTF more
 PREAMBLE_US = {"n": 20 + 8 + 4 + 4, "ac": 20 + 8 + 4 + 4 + 4, "ax": 20 + 4 + 8 + 4 + 8}
 LTF_US = {"n": 4.0, "ac": 4.0, "ax": 8.0}
 PPDU_MAX_US = 5484.0  # aPPDUMaxTime
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a station is: so far from the access point, there or on a circle around it."""
+
+    distance_m: float
+    circle_radius_m: float = 0.0
+    circle_period_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,7 @@ class WifiMedium:
     standard: str = "n"
     channel_width_mhz: int = 20
     streams: int = 1
+    mcs: int = MINSTREL  # of all data
     guard_interval_ns: int = 800
     distance_m: float = 5.0  # of each station, on a circle around the access point
     circle_radius_m: float = 0.0  # each station moves on a circle around its place
@@ -83,39 +99,59 @@ class WifiMedium:
             "--loss-exponent": self.loss_exponent,
             "--seed": seed,
         }
+        if self.mcs != MINSTREL:
+            told["--mcs"] = self.mcs
         numbers = [text for key, value in told.items() for text in (key, f"{value:.12g}")]
         return ["--standard", self.standard, *numbers]
 
-    def node_options(self, taps: list[tuple[str, str, str]]) -> list[str]:
+    @property
+    def place(self) -> Place:
+        """Return where each station is that is told nothing else."""
+        return Place(self.distance_m, self.circle_radius_m, self.circle_period_s)
+
+    def node_options(
+        self, taps: list[tuple[str, str, str]], places: Sequence[Place] = ()
+    ) -> list[str]:
         """Return what labmedium is told of the nodes.
 
         TAPS: of the access point for the first station, and of that station, its namespace (a
-        path), its TAP device there and its address; then of the second one, and so on.
+        path), its TAP device there and its address; then of the second one, and so on. PLACES: of
+        each station, all at the same angles from the next; without, all are at `place`.
         """
         options = []
         count = len(taps) // 2
-        for i in range(count):
+        for i, place in enumerate(places or [self.place] * count):
             (ap_namespace, ap_device, _), (namespace, device, _) = taps[2 * i : 2 * i + 2]
             angle = 2 * math.pi * i / count
-            x, y = self.distance_m * math.cos(angle), self.distance_m * math.sin(angle)
+            x, y = place.distance_m * math.cos(angle), place.distance_m * math.sin(angle)
             options += [
                 "--station",
                 f"{ap_namespace},{ap_device},{namespace},{device},{x:.6f},{y:.6f}",
             ]
-            if self.circle_radius_m:
-                circle = f"{self.circle_radius_m:.12g},{self.circle_period_s:.12g}"
+            if place.circle_radius_m:
+                circle = f"{place.circle_radius_m:.12g},{place.circle_period_s:.12g}"
                 options += ["--circle", f"{i + 1},{circle}"]
         return options
 
     @property
     def phy_mbps(self) -> float:
-        """Return the fastest rate of the PHY."""
-        bits, share = MCS[MCS_MAX[self.standard]]
-        if (self.standard, self.channel_width_mhz, self.streams) == ("ac", 20, 1):
-            bits, share = MCS[8]  # MCS 9 does not exist there (IEEE 802.11-2016 21.5)
+        """Return the fastest rate of the PHY, or the one of `mcs`."""
+        mcs = MCS_MAX[self.standard] if self.mcs == MINSTREL else self.mcs
+        if not self.has_mcs(mcs):
+            mcs -= 1
+        bits, share = MCS[mcs]
         symbol_us = SYMBOL_US[self.standard] + self.guard_interval_ns / 1000
         subcarriers = SUBCARRIERS[self.standard][self.channel_width_mhz]
         return math.floor(subcarriers * bits * share) * self.streams / symbol_us
+
+    def has_mcs(self, mcs: int) -> bool:
+        """Say whether there is this MCS (IEEE 802.11-2016 21.5: not all are where subcarriers do
+        not come to whole numbers of bits)."""
+        of = (self.standard, self.channel_width_mhz, mcs)
+        missing = (of == ("ac", 20, 9) and self.streams != 3) or (
+            of == ("ac", 80, 6) and self.streams == 3
+        )
+        return 0 <= mcs <= MCS_MAX[self.standard] and not missing
 
     def one_hop_mbps(self, payload_bytes: int, packet_bytes: int) -> float:
         """Return what one sender gets over the air, if nothing goes wrong and nobody answers: the
@@ -132,6 +168,57 @@ class WifiMedium:
         ack_us = 20 + 4 * math.ceil((16 + 8 * BLOCK_ACK_BYTES + 6) / (4 * CONTROL_RATE_MBPS))
         total_us = AIFS_US + CW_MIN / 2 * SLOT_US + preamble_us + symbols * symbol_us
         return max(mpdus, 1) * payload_bytes * 8 / (total_us + SIFS_US + ack_us)
+
+
+def check_wifi(medium: WifiMedium, where: str = "") -> None:
+    """Refuse what cannot be; WHERE stands before the keys' names."""
+    if medium.standard not in SUBCARRIERS:
+        raise unknown(f"{where}standard", medium.standard, SUBCARRIERS)
+    choices = {
+        "channel_width_mhz": SUBCARRIERS[medium.standard],
+        "guard_interval_ns": GUARD_INTERVALS_NS[medium.standard],
+        "streams": (1, 2, 3, 4),
+    }
+    for key, allowed in choices.items():
+        if getattr(medium, key) not in allowed:
+            raise BadInput(
+                f"{where}{key} = {getattr(medium, key)}: 802.11{medium.standard} has"
+                f" {', '.join(map(str, allowed))}"
+            )
+    if medium.mcs != MINSTREL and not medium.has_mcs(medium.mcs):
+        there = ", ".join(str(mcs) for mcs in range(len(MCS)) if medium.has_mcs(mcs))
+        raise BadInput(
+            f"{where}mcs = {medium.mcs}: 802.11{medium.standard} has {there} there; {MINSTREL}:"
+            " Minstrel-HT chooses"
+        )
+    for key in ("aqm", "station_aqm"):
+        if getattr(medium, key) and getattr(medium, key) not in AQMS:
+            raise unknown(f"{where}{key}", getattr(medium, key), AQMS)
+    limits = {
+        "distance_m": DISTANCE_LIMITS_M, "queue_pkts": (1, 100_000),
+        "station_queue_pkts": (1, 100_000), "ampdu_bytes": (0, MAX_AMPDU_BYTES[medium.standard]),
+        "rts_threshold_bytes": (0, 1 << 22), "transmit_dbm": DBM_LIMITS, "loss_exponent": (2, 6),
+    }  # fmt: skip
+    check_limits(medium, limits, where)
+    check_place(medium.place, where)
+
+
+def check_place(place: Place, where: str = "") -> None:
+    limits = {
+        "distance_m": DISTANCE_LIMITS_M, "circle_radius_m": (0, place.distance_m),
+        "circle_period_s": (0, 100_000),
+    }  # fmt: skip
+    check_limits(place, limits, where)
+
+
+def check_limits(of: Any, limits: dict[str, tuple[float, float]], where: str) -> None:
+    """Refuse what is outside of its LIMITS, key -> least and most, and a circle that is none."""
+    for key, (least, most) in limits.items():
+        if not least <= getattr(of, key) <= most:
+            raise BadInput(f"{where}{key} = {getattr(of, key):g}: {least:g} to {most:g}")
+    if bool(of.circle_radius_m) != bool(of.circle_period_s):
+        prefix = f"{where.rstrip('.')}: " if where else ""
+        raise BadInput(f"{prefix}a circle takes both circle_radius_m and circle_period_s")
 
 
 def set_gate(dev: str, queue_pkts: int, aqm: str) -> None:
