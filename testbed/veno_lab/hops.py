@@ -19,18 +19,14 @@ import mininet.link
 from lab.ask import lablink, links
 from lab.ask.seeds import derived_seed
 from lab.ask.topologies import Chain
-from lab.common.errors import nearest
 from lab.run.guest.namespaces import NetworkNamespaceOf
+from veno_lab import keywords
+from veno_lab.wifi import OneAccessPoint
 
 PYTHON = "LAB_PYTHON"  # set by lab.run.execute
 TESTBED = Path(links.__file__).resolve().parents[2]  # mn gives this file no name
 TRACES = ("trace", "delay_trace", "loss_trace")
 LINK_KEYS = {field.name for field in fields(links.Link)} - {"queue_bdp", *TRACES}
-# what Mininet's own Link and interfaces take; it passes over in silence what it does not know
-MININET_KEYS = {
-    "port1", "port2", "intfName1", "intfName2", "addr1", "addr2", "intf", "cls1", "cls2", "params1",
-    "params2", "fast", "ip", "mac", "ifconfig", "up",
-}  # fmt: skip
 LIMITS = {"loss_pct": 100, "retry_pct": 100, "reorder_pct": 100}
 
 
@@ -54,11 +50,8 @@ class WirelessHop(mininet.link.Link):
 
     @classmethod
     def _check(cls, options: dict) -> None:
+        keywords.refuse_unknown(cls.__name__, options, cls.keys | keywords.LINK_KEYS)
         for key, value in options.items():
-            if key not in cls.keys | MININET_KEYS:
-                near = nearest(key, cls.keys | MININET_KEYS)
-                hint = f": did you mean {' or '.join(near)}?" if near else ""
-                raise TypeError(f"{cls.__name__} takes no {key}{hint}")
             number = value if key in cls.keys and isinstance(value, (int, float)) else 0
             if not 0 <= number <= LIMITS.get(key, float("inf")):
                 raise ValueError(f"{cls.__name__}: {key} = {value} cannot be")
@@ -137,4 +130,4 @@ class OneHop(Chain):
         )  # fmt: skip
 
 
-topos = {"hop": OneHop}
+topos = {"hop": OneHop, "wifi": OneAccessPoint}

@@ -230,26 +230,33 @@ class Station(Host):
         return result
 
 
+# a TAP device's own ring never drops: what is queued and dropped is the medium's to say
+RING_PKTS = 10_000
+
+
+def add_tap(node: Node, name: str, link, port=None, mac=None, **params) -> Intf:
+    """Give NODE a TAP device of this NAME as an interface of LINK; MAC: its address."""
+    run(
+        node,
+        f"ip tuntap add dev {name} mode tap",
+        f"ip link set {name} txqueuelen {RING_PKTS}",
+    )
+    in_place = {"moveIntfFn": lambda *_: True}  # it is made where it belongs
+    intf = Intf(name, node=node, port=port, link=link, **in_place, **params)
+    if mac:
+        intf.setMAC(mac)
+    return intf
+
+
 class WirelessLink:
     """What ties a station to its medium: a TAP device at the station."""
-
-    # the device's own ring never drops: what is queued and dropped is the medium's to say
-    RING_PKTS = 10_000
 
     def __init__(
         self, node, medium, port1=None, intfName1=None, params1=None, addr1=None, order=0, **_params
     ):
         """Make it. ORDER: where it stands among the medium's, which Mininet links in its own."""
         name = intfName1 or f"{node.name}-wl0"
-        run(
-            node,
-            f"ip tuntap add dev {name} mode tap",
-            f"ip link set {name} txqueuelen {self.RING_PKTS}",
-        )
-        in_place = {"moveIntfFn": lambda *_: True}  # it is made where it belongs
-        self.intf1 = Intf(name, node=node, port=port1, link=self, **in_place, **(params1 or {}))
-        if addr1:
-            self.intf1.setMAC(addr1)
+        self.intf1 = add_tap(node, name, self, port1, addr1, **(params1 or {}))
         self.intf2 = None
         self.medium, self.order = medium, order
         medium.taps.append(self.intf1)
@@ -275,7 +282,7 @@ class WirelessMedium(Switch):
     """
 
     def __init__(self, name, program=None, channel=None, seed=1, autostart=True, **params):
-        super().__init__(name, dpid="1", **params)
+        super().__init__(name, **({"dpid": "1"} | params))
         self.taps: list[Intf] = []
         self.program = program or str(Path(os.environ.get("LAB_BIN", "")) / "labmedium")
         self.channel = channel or Medium()
@@ -286,7 +293,7 @@ class WirelessMedium(Switch):
         """Let frames flow over CHANNEL; OPTIONS: more for labmedium."""
         taps = [(f"/proc/{tap.node.pid}/ns/net", tap.name, tap.node.IP()) for tap in self.taps]
         command = [
-            self.program, *channel.node_options(taps), *channel.options(seed), *options,
+            self.program, *self.node_options(channel, taps), *channel.options(seed), *options,
             "--ready-fd", "1",
         ]  # fmt: skip
         self.process = subprocess.Popen(
@@ -295,9 +302,14 @@ class WirelessMedium(Switch):
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=preexec_fn,
+            start_new_session=True,  # who interrupts a command at a terminal means that alone
         )
         if self.process.stdout.readline().strip() != "ready":
             raise RuntimeError(f"labmedium did not come up: {self.process.stderr.read().strip()}")
+
+    def node_options(self, channel: Medium, taps: list[tuple[str, str, str]]) -> list[str]:
+        """Return what labmedium is told of the nodes with these TAPS, as CHANNEL takes them."""
+        return channel.node_options(taps)
 
     def end(self) -> None:
         """Let no more frames flow; RuntimeError with labmedium's complaint if it has one."""
@@ -449,13 +461,17 @@ KINDS = {
 topos = KINDS  # the name that `mn --custom` looks for
 
 
+def offload_command(device: str, on: bool) -> str:
+    """Return the command that sets the offloads of DEVICE."""
+    return f"ethtool -K {device} " + " ".join(f"{of} {'on' if on else 'off'}" for of in OFFLOADS)
+
+
 def finish(net: Mininet, offloads: bool, ecn: bool, mtu_bytes: int = 1500) -> None:
     """Complete a started network: offloads, ECN, MTU, and every neighbour known for good.
 
     Address resolution in mid-run would be packets that no scenario asked for, lost like any. A
     process costs the virtual lab what a thousand packets do, so a node has one for all of `ip`.
     """
-    features = " ".join(f"{feature} {'on' if offloads else 'off'}" for feature in OFFLOADS)
     for node in net.values():
         wired = [intf for intf in node.intfList() if intf.link is not None]
         with NamedTemporaryFile("w", prefix=f"{node.name}-") as batch:
@@ -468,7 +484,7 @@ def finish(net: Mininet, offloads: bool, ecn: bool, mtu_bytes: int = 1500) -> No
             run(
                 node,
                 setting("net.ipv4.tcp_ecn", int(ecn)),
-                *(f"ethtool -K {intf.name} {features}" for intf in wired),
+                *(offload_command(intf.name, offloads) for intf in wired),
                 f"ip -batch {quote(batch.name)}",
             )
 

@@ -199,12 +199,23 @@ class Build:
         setup("medium")
         folder = medium_folder()
         with locked(BUILD / "medium.lock"):
+            if not (folder / "labmedium").exists():
+                print(
+                    "building the wireless medium, once for these sources (a minute or two)",
+                    file=sys.stderr,
+                    flush=True,
+                )
             command = ["make", "-C", str(MEDIUM_SOURCES), f"OUT={folder}"]
             run_cmd(command, "building the wireless medium")
             staged = self.stage / "bin" / "labmedium"
             shutil.copy2(folder / "labmedium", staged.with_suffix(".new"))
             staged.with_suffix(".new").replace(staged)
         return folder.name
+
+    def offer_medium(self) -> None:
+        """Lay labmedium out if ns-3 is installed: who knows what a user's command will start."""
+        if ns3_version():
+            _ = self._medium_key
 
     def make_stage(self) -> None:
         """Build what is missing and lay it out as the guest expects it."""
@@ -339,10 +350,14 @@ def setup_paths(*of: str, **environment: str) -> dict[str, str]:
 
 def medium_key() -> str:
     """Name what labmedium is made of: its sources and the ns-3 that is installed."""
-    told = ["dpkg-query", "-W", "-f", "${Version}", "libns3-dev"]
-    version = subprocess.run(told, capture_output=True, text=True).stdout or "unpackaged"
     sources = _sources(MEDIUM_SOURCES, "*.cc", "*.h", "Makefile")
-    return f"{hash_files(sources)}-{version}"
+    return f"{hash_files(sources)}-{ns3_version() or 'unpackaged'}"
+
+
+def ns3_version() -> str:
+    """Return which ns-3 this machine has as a package; nothing if it has none."""
+    told = ["dpkg-query", "-W", "-f", "${Version}", "libns3-dev"]
+    return subprocess.run(told, capture_output=True, text=True).stdout
 
 
 def medium_folder() -> Path:

@@ -228,6 +228,7 @@ class Backend(ABC):
 
         What it writes to $LAB_OUT is kept in OUT, if given. Returns its exit status.
         """
+        self.build.offer_medium()
         with self._guest_dir() as guest:
             if out:
                 (guest / "out").rmdir()
