@@ -19,6 +19,7 @@ from mininet.topo import Topo
 
 from lab.ask import topologies
 from lab.ask.seeds import derived_seed
+from lab.ask.tables import convert
 from lab.ask.topologies import add_tap, run
 from lab.ask.wifi import GATE_MODULE, Place, WifiMedium, check_place, check_wifi, set_gate
 from lab.common.errors import BadInput
@@ -169,8 +170,8 @@ class WifiLink(Link):
             raise TypeError(f"WifiLink ties a host to a WifiAp; of {node1}, {node2} {which} one")
         ap = node1 if ends[0] else node2
         given = {key: options[key] for key in PLACE_KEYS & options.keys()}
-        self.place = Place(**(vars(ap.channel.place) | given))
-        _check("WifiLink", check_place, self.place)
+        place = vars(ap.channel.place) | given
+        self.place = _made("WifiLink", Place, place, check_place)
         self.intf1, self.intf2 = (
             self._end(node, str(end), is_ap, options)
             for end, (node, is_ap) in enumerate(zip((node1, node2), ends, strict=True), 1)
@@ -230,18 +231,17 @@ def _channel(of_channel: dict, gate: bool) -> WifiMedium:
                 " queue_pkts"
             )
         of_channel = of_channel | {"aqm": "", "station_aqm": ""}
-    of_channel = {key: "" if value is None else value for key, value in of_channel.items()}
-    channel = WifiMedium(**of_channel)
-    _check("WifiAp", check_wifi, channel)
-    return channel
+    aqms = {key: value or "" for key, value in of_channel.items() if key.endswith("aqm")}
+    given = {key: value for key, value in of_channel.items() if value is not None}
+    return _made("WifiAp", WifiMedium, given | aqms, check_wifi)
 
 
-def _check(who: str, check, of) -> None:
-    """CHECK what WHO was given; ValueError, in one line, if it cannot be."""
+def _made(who: str, cls: type, given: dict, check):
+    """Return a CLS of what was GIVEN to WHO, checked; ValueError, in one line, if there is none."""
+    kinds = {field.name: field.type for field in fields(cls)}
     try:
-        check(of)
+        made = cls(**{key: convert(kinds[key], value, key) for key, value in given.items()})
+        check(made)
     except BadInput as complaint:
         raise ValueError(f"{who}: {complaint}") from None
-    except TypeError:
-        wrong = [f"{key} = {value!r}" for key, value in vars(of).items()]
-        raise ValueError(f"{who}: not all of these are numbers: {', '.join(wrong)}") from None
+    return made
