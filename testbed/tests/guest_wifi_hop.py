@@ -79,6 +79,7 @@ def bridged() -> dict:
         return {
             "processes": len(media()),
             "stations": ap.stations,
+            "late": refused(net.addLink, net.addHost("late"), ap, cls=WifiLink),
             "rtts_ms": [float(ms) for ms in re.findall(r"time=([\d.]+)", said)],
             "to_far": near.cmd(f"ping -c 5 -i 0.1 {net['far'].IP()}").count("ttl="),
             "heard": sorted({named(net, ip) for ip in re.findall(r"from ([\d.]+)", to_all)}),
@@ -165,6 +166,7 @@ def main():
             "ungated": fixed_rate(0, gate=False, queue_pkts=20),
             "refused": refusals(),
         }
+        found["refused"]["late"] = found["bridged"]["late"]
     print(json.dumps(found))
 
 

@@ -4,14 +4,18 @@ machine, where nothing that depends on time is looked at."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from conftest import TESTBED, run_command
 from test_medium import built
+
+from lab.ask.wifi import Place, WifiMedium
 
 ON_A_HOST = """
 import sys
@@ -62,6 +66,18 @@ def test_the_same_seed_gives_the_same_bytes_and_mn_takes_it(found, tmp_path):
     assert " 0% dropped" in other["output"]  # mn takes it, as docs/mininet.md has it
 
 
+def test_the_page_has_every_keyword():
+    page = (TESTBED.parent / "docs" / "mininet.md").read_text()
+    section = page[page.index("## WifiAp") : page.index("## On the command line")]
+    listed = [
+        set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", table, re.M))))
+        for table in section.split("and of `WifiLink`")
+    ]
+    of_ap = {field.name for field in fields(WifiMedium)} - {"circle_radius_m", "circle_period_s"}
+    assert listed[0] == of_ap | {"gate", "offloads", "seed"}
+    assert listed[1] == {field.name for field in fields(Place)}
+
+
 def test_stations_are_hosts_behind_a_bridge(found):
     """The wire's 10 ms there and back, and the air's; station to station; one for all."""
     seen = found["bridged"]
@@ -105,6 +121,7 @@ def test_without_a_gate_queues_are_in_the_mac(found):
         ("link", "TypeError: WifiLink takes no distance: did you mean distance_m?"),
         ("place", "ValueError: WifiLink: distance_m = -3: 1 to 1000"),
         ("ends", "TypeError: WifiLink ties a host to a WifiAp; of h1, far neither is one"),
+        ("late", "RuntimeError: ap1 has started: tie all its stations to it before net.start()"),
         ("alone", "ValueError: ap1 has no station: addLink(HOST, ap1, cls=WifiLink)"),
         (
             "reach",

@@ -169,6 +169,8 @@ class WifiLink(Link):
             which = "both are" if all(ends) else "neither is"
             raise TypeError(f"WifiLink ties a host to a WifiAp; of {node1}, {node2} {which} one")
         ap = node1 if ends[0] else node2
+        if ap.process:
+            raise RuntimeError(f"{ap} has started: tie all its stations to it before net.start()")
         given = {key: options[key] for key in PLACE_KEYS & options.keys()}
         place = vars(ap.channel.place) | given
         self.place = _made("WifiLink", Place, place, check_place)
