@@ -85,7 +85,7 @@ def bridged() -> dict:
             "heard": sorted({named(net, ip) for ip in re.findall(r"from ([\d.]+)", to_all)}),
             "queues": [
                 net[node].cmd(f"tc qdisc show dev {dev}")
-                for node, dev in (("ap1", "ap1-wl2"), ("near", "near-wlan0"))
+                for node, dev in (("ap1", "ap1-wl1"), ("near", "near-wlan0"))
             ],
             "s": {
                 station: seconds(transfer(net, "server", station, 2_000_000))
@@ -106,7 +106,7 @@ def fixed_rate(mcs: int, **keywords) -> dict:
         return {
             "s": seconds(flow),
             "retransmits": flow["retransmits"],
-            "gated": "labgate" in net["ap1"].cmd("tc qdisc show dev ap1-wl2"),
+            "gated": "labgate" in net["ap1"].cmd("tc qdisc show dev ap1-wl1"),
         }
     finally:
         net.stop()

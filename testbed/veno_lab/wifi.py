@@ -101,7 +101,8 @@ class WifiAp(topologies.WifiChannel):
         return f"{self.name}-br"
 
     def _bridge(self) -> None:
-        wired = [intf for intf in self.intfList() if intf not in self.taps and intf.name != "lo"]
+        own = self.taps[::2]
+        wired = [intf for intf in self.intfList() if intf not in own and intf.name != "lo"]
         for intf in wired:
             ends = (intf.link.intf1, intf.link.intf2) if intf.link else (intf,)
             for end in () if self.offloads else ends:
@@ -112,12 +113,8 @@ class WifiAp(topologies.WifiChannel):
             quiet,
             f"ip link add {self.bridge} type bridge mcast_snooping 0",
             f"ip link set {self.bridge} up",
-            *(f"ip link set {intf.name} master {self.bridge} up" for intf in (*wired, *self._own)),
+            *(f"ip link set {intf.name} master {self.bridge} up" for intf in (*wired, *own)),
         )
-
-    @property
-    def _own(self) -> list:
-        return self.taps[::2]
 
     def _set_queue(self, tap) -> None:
         """Set what waits before the MAC at TAP, packet by packet."""
@@ -183,7 +180,10 @@ class WifiLink(Link):
     def _end(self, node, end: str, is_ap: bool, options: dict):
         port = options.get(f"port{end}")
         port = node.newPort() if port is None else port
-        name = options.get(f"intfName{end}") or f"{node.name}-{'wl' if is_ap else 'wlan'}{port}"
+        default = f"{node.name}-wlan{port}"
+        if is_ap:
+            default = f"{node.name}-wl{len(node.taps) // 2 + 1}"
+        name = options.get(f"intfName{end}") or default
         params = options.get(f"params{end}") or {}
         return add_tap(node, name, self, port, options.get(f"addr{end}"), **params)
 
