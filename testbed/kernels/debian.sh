@@ -15,7 +15,7 @@ debian_tools=(mmdebstrap e2fsprogs qemu-system-x86)
 # network.
 debian_packages=(linux-image-amd64 linux-headers-amd64 initramfs-tools udev kmod procps dkms patch
     linux-source iproute2 iperf3 python3 python3-venv build-essential bc bison flex xz-utils
-    mininet ethtool net-tools iputils-ping)
+    mininet bridge-utils ethtool net-tools iputils-ping)
 debian_size=4G
 
 # Date checks: an archive of unstable is as old as its mirror.

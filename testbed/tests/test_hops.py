@@ -43,6 +43,14 @@ def test_what_is_wrong_is_said(found):
     assert "loss_pct = 120" in found["range"]
 
 
+def test_the_example_of_the_docs_runs_as_it_stands(tmp_path):
+    page = (TESTBED.parent / "docs/mininet.md").read_text()
+    script = tmp_path / "my_mininet.py"
+    script.write_text(page.split("```python\n")[1].split("```")[0] + "net.pingAll()\nnet.stop()\n")
+    done = run_command("--exec", f"/usr/bin/python3 {script}", cwd=tmp_path)
+    assert done.returncode == 0 and " 0% dropped" in done.stdout, done.stdout + done.stderr
+
+
 def test_mn_takes_it(tmp_path):
     """As docs/mininet.md has it, with its options."""
     mn = f"mn --custom {TESTBED}/veno_lab/hops.py --topo hop,rate_mbps=2,delay_ms=45,loss_pct=0"
