@@ -156,6 +156,18 @@ def test_a_guest_that_does_not_come_up_costs_its_point_if_others_did(tmp_path):
         backend.run_batch(sweep, 0, lambda outcome: None, threading.Event())
 
 
+def test_a_guest_without_memory_says_so(tmp_path):
+    """What was killed is waited for, and "no end" or "stopped" tells nobody why."""
+    backend, said = Scripted(tmp_path), []
+    killed = "echo '[ 9.5] Out of memory: Killed process 33 (python3) total-vm:36916kB'"
+    backend.guest_command = lambda guest, _: ["sh", "-c", f"touch {guest}/out/up; {killed}"]
+    (point, *_) = points.expand(
+        scenario.parse("test", tomllib.loads(GOOD)), ("reno",), [1], lambda *_: ""
+    )
+    backend.run_batch([point], 0, lambda outcome: said.append(outcome.error), threading.Event())
+    assert said == ["the lab kernel ran out of memory: the lab kernel stopped"]
+
+
 def test_runs_beside_each_other_take_different_processors(tmp_path):
     """Each processor once before any twice; one that is given back is the next."""
     mine = sorted(os.sched_getaffinity(0))

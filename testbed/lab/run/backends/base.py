@@ -37,6 +37,7 @@ from lab.run.patience import Patience
 BATCH_MAX_POINTS = 100
 BOOTS_WORTH = 4  # so many times what a boot costs, a batch should
 PAIR_LIMIT_S = 5.0  # a boot may take so much longer for each pair of hosts
+OUT_OF_MEMORY = "Out of memory: Killed process"  # what the kernel says of it
 USER_FOLDER = "user"  # in a guest's folder: the modules that a user brought
 SAFE_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -219,6 +220,8 @@ class Backend(ABC):
             if ended
             else f"no end within {limit_s:.0f} s of {self.limits_of}"
         )
+        if OUT_OF_MEMORY in log:  # who was killed was waited for
+            why = f"the lab kernel ran out of memory: {why}"
         why = why if up else f"the lab kernel did not come up: {why}"
         on_outcome(Outcome(point, guest, why, log))
         return 1
