@@ -41,6 +41,13 @@ def test_sentences_are_read_without_scrolling(name):
     assert [line for line in prose.splitlines() if is_prose(line)] == []
 
 
+def test_a_release_in_the_changelog_has_each_section_once():
+    for release in re.split(r"^## ", (PROJECT / "CHANGELOG.md").read_text(), flags=re.M)[1:]:
+        named = re.findall(r"^### (.*)", release, flags=re.M)
+        order = ["Security", "Changed", "Fixed", "Added", "Removed"]
+        assert named == [one for one in order if one in named], release.splitlines()[0]
+
+
 @pytest.mark.parametrize("name", FIRST)
 def test_the_first_pages_have_short_lines_and_commands_that_there_are(name):
     text = (PROJECT / name).read_text()
