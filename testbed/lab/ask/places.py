@@ -16,6 +16,11 @@
     "links.bottleneck.rate_mbps" = "rate_mbps"
     "links.wireless.delay_ms" = "rtt_ms / 2"
 
+    [[axes.place.random.marks]]                           # reports count places beyond it
+    metric = "goodput_mbps"
+    against = "bbr"                                       # or "bound", or nothing
+    below = 0.8                                           # or above
+
 What is drawn for place number i depends on the seed, i and the name of what is drawn, on nothing
 else: places may be run alone, in any order and on any machine, and a range added or removed leaves
 what the others give.
@@ -28,7 +33,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lab.ask.algorithms import ALGORITHMS
+from lab.ask.figures import LIMITS, METRICS
 from lab.ask.seeds import fraction
+from lab.ask.tables import build
 from lab.common.errors import BadInput, unknown
 
 Drawn = float | int | str
@@ -36,6 +44,8 @@ Drawn = float | int | str
 MAX_PLACES = 100_000
 DIGITS = 3  # significant ones of what is drawn, so that a place can be read and typed
 SCALES = ("linear", "log")
+LAST = math.nextafter(1.0, 0.0)  # the end of what fractions are drawn from
+TABLE_KEYS = ("count", "seed", "draws", "sets", "marks")
 
 
 @dataclass(frozen=True)
@@ -58,53 +68,122 @@ class Range:
         value = low * (high / low) ** u if self.scale == "log" else low + (high - low) * u
         return min(int(value), int(self.high)) if self.whole else _rounded(value)
 
+    @property
+    def is_switch(self) -> bool:
+        """Say whether it is no quantity, but whether something else counts."""
+        return bool(self.choice) and set(self.choice) <= {0, 1}
+
 
 def _rounded(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
 @dataclass(frozen=True)
+class Mark:
+    """Places where METRIC, or its ratio to what AGAINST has there (an algorithm, or one of LIMITS),
+    is BELOW a value, or ABOVE it, are counted in reports. It changes no point."""
+
+    metric: str
+    below: float | None = None
+    above: float | None = None
+    against: str = ""
+
+    @property
+    def at(self) -> float:
+        return self.above if self.below is None else self.below
+
+    def is_beyond(self, value: float) -> bool:
+        return value > self.at if self.below is None else value < self.at
+
+
+@dataclass(frozen=True)
 class RandomPlaces:
-    """COUNT places that SEED draws; SETS: dotted key of a scenario -> formula of what is drawn."""
+    """COUNT places that SEED draws; SETS: dotted key of a scenario -> formula of what is drawn;
+    MARKS: what reports count."""
 
     count: int
     seed: int
     draws: dict[str, Range | str]
     sets: dict[str, str]
+    marks: tuple[Mark, ...] = ()
 
     def drawn(self, place: int) -> dict[str, Drawn]:
         """Return what is drawn for PLACE (1 and up; also above COUNT), and what follows from it."""
+        return self._drawn({n: fraction(self.seed, f"place {place} {n}") for n in self._ranges})
+
+    @property
+    def _ranges(self) -> dict[str, Range]:
+        return {name: of for name, of in self.draws.items() if isinstance(of, Range)}
+
+    def _drawn(self, fractions: dict[str, float]) -> dict[str, Drawn]:
+        """Return what FRACTIONS of the ranges give, and what follows from it."""
         drawn: dict[str, Drawn] = {}
         for name, of in self.draws.items():
-            if isinstance(of, Range):
-                drawn[name] = of.at(fraction(self.seed, f"place {place} {name}"))
-            else:
-                drawn[name] = evaluate(of, drawn)
+            drawn[name] = of.at(fractions[name]) if isinstance(of, Range) else evaluate(of, drawn)
         return drawn
 
     def settings(self, place: int) -> dict[str, Any]:
         """Return the values of the keys that PLACE sets."""
-        drawn = self.drawn(place)
+        return self._settings(self.drawn(place))
+
+    def _settings(self, drawn: dict[str, Drawn]) -> dict[str, Any]:
         return {key: evaluate(formula, drawn) for key, formula in self.sets.items()}
+
+    def counting(self, place: int) -> dict[str, Drawn]:
+        """Return what of that drawn for PLACE is a quantity that counts there: a loss rate, say,
+        does not where another draw says that nothing is lost. It counts if with an end of its range
+        instead something else of the network or its flows would be set."""
+        ranges = self._ranges
+        here = {name: fraction(self.seed, f"place {place} {name}") for name in ranges}
+
+        def network(**other: float) -> dict[str, Any]:
+            found = self._settings(self._drawn(here | other))
+            absent = [
+                k.removesuffix("count") for k, v in found.items() if v == 0 and k.endswith(".count")
+            ]
+            absent = tuple(k for k in absent if k.startswith("flows."))
+            return {k: v for k, v in found.items() if not k.startswith(("run.", *absent))}
+
+        drawn, settings = self._drawn(here), network()
+        return {
+            name: drawn[name]
+            for name, of in ranges.items()
+            if not of.is_switch and any(network(**{name: end}) != settings for end in (0.0, LAST))
+        }
 
 
 def parse(where: str, table: dict[str, Any]) -> RandomPlaces:
     """Check the table [axes.NAME.random], which WHERE names, and return it typed."""
     for key in table:
-        if key not in ("count", "seed", "draws", "sets"):
-            raise unknown(f"key in {where}:", key, ("count", "seed", "draws", "sets"))
+        if key not in TABLE_KEYS:
+            raise unknown(f"key in {where}:", key, TABLE_KEYS)
     for key in ("draws", "sets"):
         if not isinstance(table.get(key), dict) or not table[key]:
             raise BadInput(f"{where}.{key}: a table is needed; docs/scenarios.md shows one")
     count = _whole(f"{where}.count", table.get("count"), MAX_PLACES)
     seed = _whole(f"{where}.seed", table.get("seed", 1), 2**53)
     draws = {name: _draw(f"{where}.draws.{name}", of) for name, of in table["draws"].items()}
-    places = RandomPlaces(count, seed, draws, table["sets"])
+    marks = _marks(f"{where}.marks", table.get("marks", []))
+    places = RandomPlaces(count, seed, draws, table["sets"], marks)
     for key, formula in places.sets.items():
         if not isinstance(formula, str):
             raise BadInput(f'{where}.sets."{key}" = {formula!r}: write a formula as a text')
     places.settings(1)
     return places
+
+
+def _marks(where: str, tables: Any) -> tuple[Mark, ...]:
+    if not isinstance(tables, list):
+        raise BadInput(f"{where}: a list of tables is needed; docs/scenarios.md shows one")
+    marks = [build(Mark, table, f"{where}.{i}") for i, table in enumerate(tables)]
+    for i, mark in enumerate(marks):
+        if mark.metric not in METRICS:
+            raise unknown(f"metric in {where}.{i}:", mark.metric, METRICS)
+        if mark.against not in ("", *LIMITS, *ALGORITHMS):
+            raise unknown(f"against in {where}.{i}:", mark.against, (*LIMITS, *ALGORITHMS))
+        if (mark.below is None) == (mark.above is None):
+            raise BadInput(f"{where}.{i}: give either below or above")
+    return tuple(marks)
 
 
 def _whole(where: str, value: Any, most: int) -> int:

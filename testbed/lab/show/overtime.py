@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from lab.ask.parts import Scenario, axis_text
 from lab.run.store import write_atomically
-from lab.show import plots, timelines
+from lab.show import overplaces, plots, timelines
 from lab.show.plots import Place
 from lab.show.words import middle_place, place_text
 
@@ -45,6 +45,9 @@ class Figures:
     def add_metric(self, scenario: Scenario, results: list[dict], name: str) -> Markup | None:
         if not any(result.get(name) is not None for result in results):
             return None
+        if overplaces.applies(scenario):
+            title = f"{overplaces.metric(name).label}: its distribution over places"
+            return self.add(name, title, overplaces.figure(scenario, results, name))
         axes = ", ".join(axis.label or axis.name for axis in scenario.axes)
         title = plots.metric(name).label + (f" against {axes}" if axes else "")
         return self.add(name, title, plots.metric_figure(scenario, results, name))

@@ -15,11 +15,27 @@ from lab.ask.scenario import parse
 from lab.common import exits, options
 from lab.common.errors import BadInput
 from lab.judge import claims
-from lab.judge.verdicts import HEAD, Score, scores
+from lab.judge.verdicts import HEAD, Score
 from lab.run import build
 from lab.run.runs import read_meta, read_results
-from lab.show import overtime, papersindex, plots, report, resultsindex, scatter, timelines, words
-from lab.show.tables import MetricTable, cross_tables, metric_table
+from lab.show import (
+    overplaces,
+    overtime,
+    papersindex,
+    plots,
+    report,
+    resultsindex,
+    scatter,
+    timelines,
+    words,
+)
+from lab.show.tables import (
+    HEADLINE,
+    MetricTable,
+    cross_tables,
+    metric_table,
+    worst_tables,
+)
 
 SCORES_NOTE = (
     "Losses of all seeds: what they were (which queue dropped the packets), and what the algorithm"
@@ -28,6 +44,7 @@ SCORES_NOTE = (
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
 OF_PLACES = ("--out", "--scheduler", "--slurm")  # each with a value
 SCORECARD = "scorecard"  # a run that has its page already
+METRICS_OVER_PLACES = ("fair_share", "jain", "queue_drop_steady_pct")
 METRICS_IF_THERE = ("owd_ms_p95", "power_mbps_per_s", *JITTER_RATIOS, *MEDIUM_FIGURES)
 
 app = options.new_app()
@@ -91,12 +108,15 @@ def page(
         *(f"{caption}:\n\n![{caption}](./{name})" for name, caption in figures.items()),
     ]
     shown = (*METRICS, *METRICS_IF_THERE)
+    if overplaces.applies(scenario):
+        shown += METRICS_OVER_PLACES
     there = [name for name in shown if any(r.get(name) is not None for r in results)]
     tables = [metric_table(scenario, results, name, names) for name in there]
+    tables[1:1] = worst_tables(scenario, results, names)
     for table in [*tables, *cross_tables(scenario, results, names)]:
         parts += [f"## {table.title}" + (f" ({table.note})" if table.note else "")]
         parts += [markdown_table(table)]
-    if found := scores(results):
+    if found := report.shown_scores(scenario, results):
         parts += ["## Loss classification", SCORES_NOTE, scores_table(found)]
     if scenario.claims:
         parts += ["## Claims", claims_table(claims.judge(scenario, results))]
@@ -183,14 +203,19 @@ def write(run: Path, docs: Path) -> Path:
         rtt_path.write_text(svg)
     share_delay = docs / f"{scenario.id}-{report.SHARE_DELAY}.svg"
     share_delay.unlink(missing_ok=True)
-    if any(scatter.shares(results)):
+    over_places = overplaces.applies(scenario)
+    if any(scatter.shares(results)) and not over_places:
         figures[share_delay.name] = scatter.CAPTION
         share_delay.write_text(scatter.scatter_figure(scenario, results))
     for path in sorted((run / "plots").glob("ratio-*.svg")):
         figures[f"{scenario.id}-{path.name}"] = ratio_caption(scenario, path.stem)
         shutil.copy(path, docs / f"{scenario.id}-{path.name}")
     (docs / f"{scenario.id}.md").write_text(page(scenario, results, meta, figures))
-    shutil.copy(run / "plots" / "goodput_mbps.svg", docs / f"{scenario.id}.svg")
+    if over_places:
+        figure = overplaces.figure(scenario, results, HEADLINE)
+        (docs / f"{scenario.id}.svg").write_text(figure)
+    else:
+        shutil.copy(run / "plots" / "goodput_mbps.svg", docs / f"{scenario.id}.svg")
     return docs / f"{scenario.id}.md"
 
 

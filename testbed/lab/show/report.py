@@ -15,11 +15,11 @@ from lab.ask.figures import JITTER_RATIOS, MEDIUM_FIGURES
 from lab.ask.parts import Scenario
 from lab.judge.claims import Verdict
 from lab.judge.verdicts import HEAD as SCORE_HEAD
-from lab.judge.verdicts import scores
+from lab.judge.verdicts import Score, scores
 from lab.run.store import write_atomically
-from lab.show import explorer, plots, scatter
+from lab.show import explorer, overplaces, plots, scatter
 from lab.show.overtime import Figures, agents, over_time, ratios
-from lab.show.tables import HEADLINE, flow_table, is_mixed, metric_table
+from lab.show.tables import HEADLINE, flow_table, is_mixed, metric_table, worst_tables
 from lab.show.words import (
     claim_row,
     headline,
@@ -65,8 +65,10 @@ def write_report(
             interval_note=interval_note(results, scenario),
             main_figure=figures.add_metric(scenario, results, HEADLINE),
             lines=any(len(axis.levels) > 1 for axis in scenario.axes),
+            over_places=overplaces.applies(scenario),
+            worst=worst_tables(scenario, results, plots.algorithms_in(scenario, results)),
             main_table=metric_table(scenario, results, HEADLINE, names),
-            classification=_classification(results),
+            classification=_classification(scenario, results),
             together=is_mixed(results),
             kinds=_kinds(scenario, results, names, figures),
             details=_details(scenario, results, names, figures),
@@ -131,10 +133,11 @@ def _details(
 ) -> list[dict[str, Any]]:
     """Return the further tables: one for each metric, some with a figure."""
     details = []
+    with_figure = (*WITH_FIGURE, scatter.DELAY) if overplaces.applies(scenario) else WITH_FIGURE
     for name in [name for name in _details_of(results) if name != "jain"]:  # that is with the kinds
         if any(result.get(name) is not None for result in results):
-            figure = figures.add_metric(scenario, results, name) if name in WITH_FIGURE else None
-            if name == scatter.DELAY:
+            figure = figures.add_metric(scenario, results, name) if name in with_figure else None
+            if name == scatter.DELAY and not overplaces.applies(scenario):
                 svg = scatter.scatter_figure(scenario, results)
                 figure = figures.add(SHARE_DELAY, scatter.CAPTION, svg)
             details.append(
@@ -151,9 +154,16 @@ def _details_of(results: list[dict]) -> list[str]:
     return [name for name in DETAILS if name not in left_out]
 
 
-def _classification(results: list[dict]) -> dict[str, Any] | None:
-    """Return the confusion matrices, if the run has them."""
+def shown_scores(scenario: Scenario, results: list[dict]) -> list[Score]:
+    """Return the confusion matrices, of random places those over all of them."""
     found = scores(results)
+    totals = [score for score in found if score.is_total]
+    return totals if totals and overplaces.applies(scenario) else found
+
+
+def _classification(scenario: Scenario, results: list[dict]) -> dict[str, Any] | None:
+    """Return the confusion matrices, if the run has them."""
+    found = shown_scores(scenario, results)
     return {"head": SCORE_HEAD, "scores": found} if found else None
 
 

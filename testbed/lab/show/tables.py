@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.ask.parts import Axis, Flow, Scenario, axis_text
+from lab.ask.places import Mark
 from lab.measure.metrics import mean_goodput_mbps
 from lab.measure.stats import Estimate
-from lab.show import plots
+from lab.show import overplaces, plots
 from lab.show.plots import Cells, Metric, Place
 
 HEADLINE = "goodput_mbps"
@@ -16,7 +17,8 @@ HEADLINE = "goodput_mbps"
 
 @dataclass(frozen=True)
 class Cell:
-    """One table cell. RANK: best, tied (its interval meets the best's), or nothing."""
+    """One table cell. RANK: best, tied (its interval meets the best's), or nothing; words, if it is
+    no figure."""
 
     median: str
     interval: str = ""
@@ -53,9 +55,13 @@ class MetricTable:
 
 
 def metric_table(
-    scenario: Scenario, results: list[dict], name: str, names: list[str]
+    scenario: Scenario, results: list[dict], name: str, names: list[str], *, whole: bool = True
 ) -> MetricTable:
-    """Return the table of one metric: a row per algorithm, a column per place."""
+    """Return the table of one metric: a row per algorithm, a column per place; over random places
+    how it is distributed, and, if it is of the WHOLE of the flows, how often beyond marks."""
+    if overplaces.applies(scenario):
+        marks = overplaces.marks(scenario, name) if whole else []
+        return _distribution_table(scenario, results, name, names, marks)
     shown, cells = plots.metric(name), plots.estimates(scenario, results, name)
     limits = plots.bounds(scenario, results) if name == HEADLINE else {}
     columns = _columns(scenario)
@@ -74,6 +80,91 @@ def metric_table(
         bound=bound if limits else [],
         rows=rows,
     )
+
+
+def _distribution_table(
+    scenario: Scenario, results: list[dict], name: str, names: list[str], marks: list[Mark]
+) -> MetricTable:
+    """Return the table of how one metric is distributed over random places, by algorithm."""
+    shown, found = overplaces.metric(name), overplaces.spreads(scenario, results, name)
+    beyond = [overplaces.beyond(scenario, results, mark) for mark in marks]
+    below, above = overplaces.QUANTILES_PCT[:2], overplaces.QUANTILES_PCT[2:]
+    heads = [f"{pct} %" for pct in below] + ["median [interval]"] + [f"{pct} %" for pct in above]
+    heads += ["mean", *map(overplaces.mark_text, marks), "places"]
+    groups = [
+        (overplaces.rest_text(scenario, rest), len(heads)) for rest in overplaces.rests(scenario)
+    ]
+    rows = []
+    for who in names:
+        cells = []
+        for rest in overplaces.rests(scenario):
+            spread = found.get((who, rest))
+            if spread is None:
+                cells += [MISSING] * len(heads)
+                continue
+            peers = [as_shown(of.median, shown) for (_, at), of in found.items() if at == rest]
+            median = Cell(
+                plots.number(spread.median.median, shown.digits),
+                plots.interval(spread.median, shown),
+                _rank(as_shown(spread.median, shown), peers, shown.better),
+            )
+            low, lower, higher, high = (
+                Cell(plots.number(value, shown.digits)) for value in spread.quantiles
+            )
+            mean = Cell(plots.number(spread.mean, shown.digits))
+            counts = [_count_cell(of.get((who, rest))) for of in beyond]
+            places = Cell(str(len(spread.values)))
+            cells += [low, lower, median, higher, high, mean, *counts, places]
+        rows.append(Row(who, plots.style(who).ours, cells))
+    better = {"high": "higher is better", "low": "lower is better"}.get(shown.better, "")
+    together = " of all flows together" if name == HEADLINE and is_mixed(results) else ""
+    return MetricTable(
+        id=name,
+        title=shown.label + together,
+        note=", ".join(filter(None, (shown.unit, "over all places", better))),
+        groups=groups if len(groups) > 1 else [],
+        columns=heads * len(groups),
+        corner="algorithm",
+        bound=[],
+        rows=rows,
+    )
+
+
+def _count_cell(count: tuple[int, int] | None) -> Cell:
+    return Cell(f"{count[0]} ({100 * count[0] / count[1]:.0f} %)") if count else MISSING
+
+
+def worst_tables(scenario: Scenario, results: list[dict], names: list[str]) -> list[MetricTable]:
+    """Return for each algorithm the random places at which it carries the least of what could be,
+    what others carry there, and what was drawn."""
+    if not overplaces.applies(scenario):
+        return []
+    shown, found = overplaces.metric(HEADLINE), overplaces.values(scenario, results, HEADLINE)
+    tables = []
+    for who in names:
+        order = [who, *(name for name in names if name != who)]
+        rows = []
+        for place in overplaces.worst(scenario, results, HEADLINE, who):
+            there = [found.get((name, place)) for name in order]
+            cells = [MISSING if v is None else Cell(plots.number(v, shown.digits)) for v in there]
+            cells.append(Cell(overplaces.drawn_text(scenario, place), rank="words"))
+            where = zip(scenario.axes, place, strict=True)
+            text = ", ".join(axis.text(value) for axis, value in where)
+            rows.append(Row(text, False, cells))
+        if rows:
+            tables.append(
+                MetricTable(
+                    id=f"worst-{who}",
+                    title=f"Where {who} carries least of the bound",
+                    note="what counts of what was drawn there",
+                    groups=[],
+                    columns=[*order, "drawn"],
+                    corner=", ".join(axis.label or axis.name for axis in scenario.axes),
+                    bound=[],
+                    rows=rows,
+                )
+            )
+    return tables
 
 
 def _columns(scenario: Scenario) -> list[Place]:
@@ -168,7 +259,7 @@ def flow_table(
     most = max(map(len, members), default=0)
     several = f"{'up to ' if most != flow.count else ''}{most} flows"
     count = f"mean, least and most of {several}, " if most > 1 else ""
-    table = metric_table(scenario, mean, HEADLINE, names)
+    table = metric_table(scenario, mean, HEADLINE, names, whole=False)
     title = f"Goodput of “{flow.name}” ({count}{kind})"
     rows = table.rows
     if most > 1:
@@ -209,9 +300,9 @@ def kinds_table(scenario: Scenario, results: list[dict], names: list[str]) -> Me
         others = _unranked(scenario, results, lambda r: carried_mbps(r, under_test=False), names)
         parts.append(("  the others", others))
     if tested > 1:
-        jain = metric_table(scenario, results, "jain", names).rows
+        jain = metric_table(scenario, results, "jain", names, whole=False).rows
         parts.append(("  Jain's index", [_without_ranks(row) for row in jain]))
-    table = metric_table(scenario, results, HEADLINE, names)
+    table = metric_table(scenario, results, HEADLINE, names, whole=False)
     rows = [
         replace(of[i], name=text or of[i].name) for i in range(len(names)) for text, of in parts
     ]
@@ -258,7 +349,7 @@ def _unranked(
     scenario: Scenario, results: list[dict], value: Callable[[dict], float | None], names: list[str]
 ) -> list[Row]:
     """Return the rows of VALUE in Mb/s, without saying which is best: each is a part of a whole."""
-    rows = metric_table(scenario, _valued(results, value), HEADLINE, names).rows
+    rows = metric_table(scenario, _valued(results, value), HEADLINE, names, whole=False).rows
     return [_without_ranks(row) for row in rows]
 
 

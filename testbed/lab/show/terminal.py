@@ -12,7 +12,7 @@ from rich.text import Text
 from lab.ask.parts import Scenario
 from lab.ask.points import rivals
 from lab.judge.claims import Verdict
-from lab.show import plots
+from lab.show import overplaces, plots
 from lab.show.tables import HEADLINE, Cell, MetricTable, is_mixed, kinds_table, metric_table
 from lab.show.words import ENOUGH_SEEDS, SEEDS_FOR_95, claim_row
 
@@ -29,11 +29,14 @@ def print_table(
     table = metric_table(scenario, results, HEADLINE, names)
     console.print(Text(scenario.title, style="bold"))
     of = " of all flows together" if is_mixed(results) else ""
-    console.print(Text(f"goodput{of} in Mb/s, {_cell_note(results, scenario)}; * best"))
+    what = f"goodput{of} in Mb/s, {_cell_note(results, scenario)}"
+    if overplaces.applies(scenario):
+        what = f"goodput{of} over the bound (1-p)C: how it is distributed over places"
+    console.print(Text(f"{what}; * best"))
     _print_columns(table, console)
     if kinds := kinds_table(scenario, results, names):
         console.print()
-        console.print(Text(_kinds_note(results)))
+        console.print(Text(_kinds_note(results, over_places=overplaces.applies(scenario))))
         _print_columns(kinds, console)
     if verdicts:
         console.print()
@@ -47,11 +50,12 @@ def _print_columns(table: MetricTable, console: Console) -> None:
         console.print(_terminal_table(table, columns))
 
 
-def _kinds_note(results: list[dict]) -> str:
+def _kinds_note(results: list[dict], *, over_places: bool) -> str:
     if not is_mixed(results):
         return "the same by flow: what those of the row's algorithm have together, and each"
     beside = " or ".join(dict.fromkeys(f["algorithm"] for r in results for f in rivals(r["flows"])))
-    return f"of that, in Mb/s: the flows of the row's algorithm, and the others ({beside})"
+    unit = "" if over_places else ", in Mb/s"
+    return f"of that{unit}: the flows of the row's algorithm, and the others ({beside})"
 
 
 def _cell_note(results: list[dict], scenario: Scenario) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from lab.ask.parts import Scenario, axis_text
 from lab.judge.claims import Verdict
 from lab.measure.stats import Estimate, estimate
-from lab.show import plots
+from lab.show import overplaces, plots
 from lab.show.plots import Cells, Metric, Place
 from lab.show.tables import HEADLINE, as_shown, carried_mbps, is_mixed
 
@@ -31,6 +31,8 @@ def headline(scenario: Scenario, results: list[dict]) -> str:
     """Return one sentence: our best against the kernel's best where all axes are in the middle,
     and how often ours is best everywhere."""
     cells, shown = plots.estimates(scenario, results, HEADLINE), plots.metric(HEADLINE)
+    if overplaces.applies(scenario):
+        return _over_places(scenario, results) + _wins(cells, is_mixed(results))
     place = middle_place(scenario)
     here = {name: value for (name, at), value in cells.items() if at == place}
     ours = {name: value for name, value in here.items() if plots.style(name).ours}
@@ -52,6 +54,31 @@ def headline(scenario: Scenario, results: list[dict]) -> str:
     if mine and theirs:
         sentence += "; " + _against(ours[mine], theirs, peers[theirs], shown, mixed)
     return sentence + "." + _wins(cells, is_mixed(results))
+
+
+def _over_places(scenario: Scenario, results: list[dict]) -> str:
+    """Return what our best and the kernel's best carry over all places, by the mean."""
+    found, rest = overplaces.spreads(scenario, results, HEADLINE), overplaces.rests(scenario)[0]
+    here = {name: spread for (name, at), spread in found.items() if at == rest}
+    if not here:
+        return "No place has a result."
+    shown, told = overplaces.metric(HEADLINE), []
+    for ours in (True, False):
+        side = {name: of for name, of in here.items() if plots.style(name).ours == ours}
+        if side:
+            name = max(side, key=lambda name: side[name].mean)
+            mean, median = side[name].mean, side[name].median
+            told.append(
+                f"{name} {plots.number(mean, shown.digits)} by the mean and"
+                f" {plots.text(median, shown)} by the median"
+            )
+    at = overplaces.rest_text(scenario, rest)
+    whole = "with all flows beside it, " if is_mixed(results) else ""
+    count = max(len(spread.values) for spread in here.values())
+    return (
+        f"{f'At {at}, over' if at else 'Over'} {count} random places, {whole}"
+        f"of the bound are carried: {'; '.join(told)}."
+    )
 
 
 def _kinds(scenario: Scenario, results: list[dict], name: str, place: Place) -> str:
@@ -119,6 +146,8 @@ def interval_note(results: list[dict], scenario: Scenario) -> str:
     cells = plots.estimates(scenario, results, HEADLINE)
     if not cells:
         return "No point has a result."
+    if overplaces.applies(scenario):
+        return _places_note(scenario, results)
     worst = min(cells.values(), key=lambda value: value.n)
     if worst.n == 1:
         return "At least one figure comes from a single seed, so there is no interval for it."
@@ -133,13 +162,30 @@ def interval_note(results: list[dict], scenario: Scenario) -> str:
     )
 
 
+def _places_note(scenario: Scenario, results: list[dict]) -> str:
+    """Return what the intervals are where they are over places."""
+    found = overplaces.spreads(scenario, results, HEADLINE)
+    fewest = min((spread.median for spread in found.values()), key=lambda of: of.n)
+    seeds = len({result["seed"] for result in results})
+    each = "one seed each" if seeds == 1 else f"of {seeds} seeds the median at each"
+    return (
+        f"Over {fewest.n} or more places, {each}. Intervals are the order-statistic ones of the"
+        f" median over places (coverage {100 * fewest.coverage:.1f} %)."
+    )
+
+
 def warnings(results: list[dict], meta: dict[str, Any], failures: Sequence[str]) -> list[str]:
     """Return what a reader must know before believing a number."""
     found = []
-    seeds: dict[tuple, set[int]] = {}
+    seeds: dict[tuple, set] = {}
+    places = {tuple(sorted(result["axes"].items())) for result in results}
+    drawn = len(places) > overplaces.FEW and all(result.get("drawn") for result in results)
     for result in results:
-        key = (result["algorithm"], *sorted(result["axes"].items()))
-        seeds.setdefault(key, set()).add(result["seed"])
+        place = tuple(sorted(result["axes"].items()))
+        if drawn:  # a place is a draw like another seed
+            seeds.setdefault((result["algorithm"],), set()).add((place, result["seed"]))
+        else:
+            seeds.setdefault((result["algorithm"], *place), set()).add(result["seed"])
     fewest = min(map(len, seeds.values()), default=0)
     if fewest < ENOUGH_SEEDS:
         found.append(f"Smoke test, not a result: {_count(fewest, 'seed')}, {ENOUGH_SEEDS} needed.")
