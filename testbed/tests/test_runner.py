@@ -111,7 +111,7 @@ class Scripted(Backend):
         self.build = SimpleNamespace(kernel=kernel, stage=room, user=(), user_modules=lambda _: [])
         self.guest_room, self.boots = room, 0
 
-    def guest_command(self, guest, cpu):
+    def guest_command(self, guest, cpu, extra_mb=0):
         self.boots += 1
         wanted = json.loads((guest / "out" / "batch.json").read_text())["points"]
         ends = " ".join(f"{guest}/out/{point['id']}" for point in wanted)
@@ -160,7 +160,7 @@ def test_a_guest_without_memory_says_so(tmp_path):
     """What was killed is waited for, and "no end" or "stopped" tells nobody why."""
     backend, said = Scripted(tmp_path), []
     killed = "echo '[ 9.5] Out of memory: Killed process 33 (python3) total-vm:36916kB'"
-    backend.guest_command = lambda guest, _: ["sh", "-c", f"touch {guest}/out/up; {killed}"]
+    backend.guest_command = lambda guest, *_: ["sh", "-c", f"touch {guest}/out/up; {killed}"]
     (point, *_) = points.expand(
         scenario.parse("test", tomllib.loads(GOOD)), ("reno",), [1], lambda *_: ""
     )

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lab.ask import linktraces
+from lab.ask import linktraces, memory
 from lab.ask import scenario as scenarios
 from lab.ask.algorithms import ALGORITHMS, STOCK_SCTP, UDP, sctp_variant
 from lab.ask.links import Link, link_of
@@ -66,7 +66,12 @@ class Point:
         topology, spans = self.spec["topology"], self.spec["topology"]["spans"]
         if all(span == spans[0] for span in spans):
             topology = topology | {"spans": spans[:1]}
-        return json.dumps([topology, self.spec["sctp"]], sort_keys=True)
+        return json.dumps([topology, self.spec["sctp"], self.extra_memory_mb], sort_keys=True)
+
+    @property
+    def extra_memory_mb(self) -> int:
+        """What a guest must have for this point beyond what every guest has."""
+        return self.spec.get("extra_memory_mb", 0)
 
     @property
     def pairs(self) -> int:
@@ -225,7 +230,7 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         raise BadInput(f"sctp: only rwnd_bytes can be set for {STOCK_SCTP}, the unpatched module")
     traced = dict.fromkeys(VERDICT_EVENTS, at.run.truth)
     traced |= dict.fromkeys(RATIO_EVENTS, at.run.jitter_ratio)
-    return {
+    spec = {
         "topology": asdict(at.topology) | {"spans": spans},
         "medium": asdict(at.medium) | {"seed": _short_seed(seed)} if at.medium else None,
         "sctp": variant,
@@ -250,6 +255,8 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         "sample_ms": at.run.sample_ms,
         "rng_seed": derived_seed(seed, "rng"),
     }
+    extra_mb = memory.extra_mb(memory.packets_mb(spec, mean_links(spec)))
+    return spec | ({"extra_memory_mb": extra_mb} if extra_mb else {})  # others' ids stay
 
 
 def _station(at: Scenario, flow: Flow, hosts: int) -> int:

@@ -88,6 +88,17 @@ def folder_with_room(needed_mb: int, wanted_for: str, executable: bool) -> Path:
     )
 
 
+def check_room(folder: Path, needed_mb: int, wanted_for: str) -> None:
+    """Refuse a FOLDER for guests that has no room for NEEDED_MB."""
+    stat = os.statvfs(folder)
+    room_mb = stat.f_bavail * stat.f_frsize >> 20
+    if room_mb < needed_mb:
+        raise LabError(
+            f"no space for {wanted_for}: the largest of these points needs {needed_mb} MB in"
+            f" {folder}, which has {room_mb}; set TMPDIR to a folder that has it"
+        )
+
+
 class Backend(ABC):
     """Where points run. A subclass starts guests; see its docstring for what time is there."""
 
@@ -110,8 +121,9 @@ class Backend(ABC):
         """Guess the wall time of POINT, to cut batches of similar length."""
 
     @abstractmethod
-    def guest_command(self, guest: Path, cpu: int) -> list[str]:
-        """Return the command that starts a guest over the folder GUEST, pinned to CPU."""
+    def guest_command(self, guest: Path, cpu: int, extra_mb: int = 0) -> list[str]:
+        """Return the command that starts a guest over the folder GUEST, pinned to CPU, with so much
+        more memory than usual."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -186,7 +198,8 @@ class Backend(ABC):
             (out / "batch.json").write_text(json.dumps(batch))
             done = 0
             boot_limit_s = self.boot_limit_s + PAIR_LIMIT_S * points[0].pairs
-            with self._guest(guest, cpu) as kernel:
+            extra_mb = points[0].extra_memory_mb  # that of all: it is in their topology's key
+            with self._guest(guest, cpu, extra_mb=extra_mb) as kernel:
                 up = False
                 patience = Patience(kernel.pid, real=self.clock == "real")
                 while not stop.is_set():
@@ -366,10 +379,12 @@ class Backend(ABC):
             shutil.rmtree(guest, ignore_errors=True)
 
     @contextmanager
-    def _guest(self, guest: Path, cpu: int, console: str | None = "console"):
+    def _guest(
+        self, guest: Path, cpu: int, console: str | None = "console", extra_mb: int = 0
+    ) -> Iterator[subprocess.Popen]:
         """Start a guest; whatever happens, none of its processes is left."""
         # a killed runner leaves no guest behind
-        command = ["setpriv", "--pdeathsig", "KILL", *self.guest_command(guest, cpu)]
+        command = ["setpriv", "--pdeathsig", "KILL", *self.guest_command(guest, cpu, extra_mb)]
         output = open(guest / console, "wb") if console else None
         kernel = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,

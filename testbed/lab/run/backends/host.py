@@ -117,7 +117,7 @@ class HostBackend(Backend):
             return "this machine's SCTP is patched (sudo make sctp-uninstall): take --backend vm"
         return ""
 
-    def guest_command(self, guest: Path, cpu: int) -> list[str]:
+    def guest_command(self, guest: Path, cpu: int, extra_mb: int = 0) -> list[str]:
         """Run the worker as the first process of namespaces of its own, on any processor."""
         (guest / "tmp").mkdir()
         settings = {

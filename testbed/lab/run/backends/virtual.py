@@ -13,7 +13,7 @@ from pathlib import Path
 from lab.ask.points import Point, least_rate_mbps
 from lab.common.errors import unknown
 from lab.run import build as builds
-from lab.run.backends.base import Backend, folder_with_room
+from lab.run.backends.base import Backend, check_room, folder_with_room
 
 GUEST_MEMORY_MB = {"lab": 256, "debug": 768}  # by kernel
 RESULTS_ROOM_MB = 128
@@ -58,9 +58,16 @@ class VirtualBackend(Backend):
         seconds = 0.1 + point.spec["duration_s"] * per_second
         return SLOWER_BY[self.kernel] * seconds
 
-    def guest_command(self, guest: Path, cpu: int) -> list[str]:
+    def check(self, points: list[Point]) -> None:
+        super().check(points)
+        most_mb = self.memory_mb + max(point.extra_memory_mb for point in points)
+        if most_mb > self.memory_mb:
+            check_room(self.guest_room, most_mb + RESULTS_ROOM_MB, "a guest's memory")
+
+    def guest_command(self, guest: Path, cpu: int, extra_mb: int = 0) -> list[str]:
         return [
-            "taskset", "-c", str(cpu), str(self.build.kernel.image), f"mem={self.memory_mb}M",
+            "taskset", "-c", str(cpu), str(self.build.kernel.image),
+            f"mem={self.memory_mb + extra_mb}M",
             "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1",
             "time-travel=inf-cpu", f"time-travel-start={TIME_START_NS}", "norandmaps",
             "con=null", "con0=fd:0,fd:1", f"uml_dir={guest}/", "umid=uml",

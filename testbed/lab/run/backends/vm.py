@@ -165,7 +165,7 @@ class VmBackend(Backend):
         rate_mbps = least_rate_mbps(point.spec)
         return POINT_COST_S + point.spec["duration_s"] * rate_mbps * MBIT_COST_S
 
-    def guest_command(self, guest: Path, cpu: int) -> list[str]:
+    def guest_command(self, guest: Path, cpu: int, extra_mb: int = 0) -> list[str]:
         shares = []
         for name, folder, readonly in (
             ("root", Path("/"), "on"),
@@ -185,7 +185,8 @@ class VmBackend(Backend):
         )
         if self.watched:
             told += f" {WATCHED_TOLD}"
-        boot = machine(self.build.kernel, self.processor, told, self.cpus, self.memory_mb)
+        memory_mb = self.memory_mb + extra_mb
+        boot = machine(self.build.kernel, self.processor, told, self.cpus, memory_mb)
         held = ["taskset", "-c", str(cpu)] if self.cpus == 1 else []
         return [*held, *boot, *shares]
 
