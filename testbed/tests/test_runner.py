@@ -34,6 +34,9 @@ class Recorder:
     def batches(self, todo, jobs):
         return [todo]
 
+    def cost_s(self, point):
+        return 1.0
+
     def run_batch(self, batch, cpu, on_outcome, stop):
         for point in batch:
             self.ran.append(point.id)
@@ -98,6 +101,23 @@ def test_what_failed_is_told_in_meta(tmp_path, monkeypatch):
     done = runner.run_points(sweep, Failing(), store, 1, lambda _: False, {})
     told = store.read_json("meta.json")["failures"]
     assert told == done.failures and len(told) == 1 and "seed 2: it broke (log: " in told[0]
+
+
+def test_the_time_left_goes_by_what_is_left_and_not_by_the_number_of_points():
+    """The costliest points come first: 4 of 100 s each among 400 of half a second. Nothing is taken
+    for slow that was expected to be, and a machine that is slower shows."""
+    left = runner._Left(600.0, at_once=2)
+    assert left.after_s(0.0) == pytest.approx(300)
+    left.ended(100.0)
+    assert left.after_s(50.0) == pytest.approx(250)
+    assert 250 < left.after_s(60.0) < 300  # by points it would be 403 * 60 s
+    for _ in range(3):
+        left.ended(100.0)
+    assert left.after_s(200.0) == pytest.approx(100)
+    assert 150 < left.after_s(400.0) < 200
+    for _ in range(400):
+        left.ended(0.5)
+    assert left.after_s(500.0) == pytest.approx(0)
 
 
 class Scripted(Backend):

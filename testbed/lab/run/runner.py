@@ -21,7 +21,6 @@ from rich.progress import (
     Progress,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 from lab.ask import lablink
@@ -37,6 +36,7 @@ from lab.run.ended import Ended, ended
 from lab.run.store import Store
 
 PLAIN_PROGRESS_S = 10.0
+TRUSTED_S = 60.0  # so much of a run's own pace counts as much as the estimate of what points cost
 PARTS = ("testbed", "tcp_veno_jitter", "sctp_jitter", "tfrc_uddj_user")
 
 
@@ -102,16 +102,19 @@ def _keeps_samples(scenario: Scenario, points: list[Point]) -> Callable[[Point],
 def _run_all(todo, backend, store, jobs: int, keep, sweep: Sweep, crew: Crew | None) -> None:
     outcomes: queue.Queue = queue.Queue()
     stop = threading.Event()
+    at_once = crew.cores() if crew else jobs
+    costs_s = {point.id: backend.cost_s(point) for point in todo}
 
     def on_ended(one: Ended) -> None:
         if one.error:
             path = store.add_failure(one.point, one.error, one.log)
-            outcomes.put(f"{one.point.describe()}: {one.error} (log: {path})")
+            failure = f"{one.point.describe()}: {one.error} (log: {path})"
+            outcomes.put((costs_s[one.point.id], failure))
             return
         store.add(one.point, one.result, one.samples)
-        outcomes.put(None)
+        outcomes.put((costs_s[one.point.id], None))
 
-    batches = backend.batches(todo, crew.cores() if crew else jobs)
+    batches = backend.batches(todo, at_once)
     if crew:
         crew.carry(backend, todo)
         tasks = [partial(crew.work, batches, keep, on_ended, stop)]
@@ -124,7 +127,8 @@ def _run_all(todo, backend, store, jobs: int, keep, sweep: Sweep, crew: Crew | N
     for worker in workers:
         worker.start()
     try:
-        _follow(outcomes, workers, len(todo), sweep)
+        left = _Left(sum(costs_s.values()), at_once)
+        _follow(outcomes, workers, _Progress(len(todo), left), sweep)
     except KeyboardInterrupt:
         sweep.interrupted = True
     finally:
@@ -152,11 +156,10 @@ def _or_say(task: Callable[[], None], outcomes: queue.Queue) -> None:
         outcomes.put(error)
 
 
-def _follow(outcomes, workers, total: int, sweep: Sweep) -> None:
+def _follow(outcomes, workers, progress: "_Progress", sweep: Sweep) -> None:
     """Show progress until every point ended; raise what a worker could not handle."""
-    done = 0
-    with _Progress(total) as progress:
-        while done < total:
+    with progress:
+        while not progress.is_over:
             try:
                 outcome = outcomes.get(timeout=0.2)
             except queue.Empty:
@@ -166,27 +169,48 @@ def _follow(outcomes, workers, total: int, sweep: Sweep) -> None:
                 continue
             if isinstance(outcome, BaseException):
                 raise outcome
-            done += 1
-            if outcome:
-                sweep.failures.append(outcome)
-                progress.say(f"failed: {outcome}")
-            progress.advance()
+            cost_s, failure = outcome
+            if failure:
+                sweep.failures.append(failure)
+                progress.say(f"failed: {failure}")
+            progress.advance(cost_s)
+
+
+class _Left:
+    """How long a run still takes, of which COST_S of one core are estimated, on AT_ONCE cores."""
+
+    def __init__(self, cost_s: float, at_once: int):
+        self._whole_s = self._todo_s = cost_s / at_once
+        self._at_once = at_once
+
+    def ended(self, cost_s: float) -> None:
+        self._todo_s -= cost_s / self._at_once
+
+    def after_s(self, spent_s: float) -> float:
+        """Return what is left after SPENT_S. How much slower than estimated the machine is shows in
+        what has ended; as that is one point or none at first, the estimate itself counts like
+        TRUSTED_S in which it was right."""
+        done_s = self._whole_s - self._todo_s
+        slower = (spent_s + TRUSTED_S) / (done_s + TRUSTED_S)
+        return max(self._todo_s, 0.0) * slower
 
 
 class _Progress:
     """A live bar with the time left on a terminal; a line now and then elsewhere."""
 
-    def __init__(self, total: int):
+    def __init__(self, total: int, left: _Left):
         self._total, self._done, self._said_s = total, 0, time.monotonic()
+        self._left = left
         self._started_s = self._idle_s = self._said_s
         self._bar = None
         console = Console(stderr=True)
         if console.is_terminal:
             self._bar = Progress(
                 TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-                TextColumn("left"), TimeRemainingColumn(), console=console,
+                TextColumn("left"), TextColumn("{task.fields[left]}", style="cyan"),
+                console=console,
             )  # fmt: skip
-            self._task = self._bar.add_task("points", total=total)
+            self._task = self._bar.add_task("points", total=total, left=self._left_text())
 
     def __enter__(self):
         if self._bar:
@@ -197,32 +221,46 @@ class _Progress:
         if self._bar:
             self._bar.stop()
 
+    @property
+    def is_over(self) -> bool:
+        return self._done >= self._total
+
     def say(self, text: str) -> None:
         if self._bar:
             self._bar.console.print(text, markup=False)
         else:
             print(text, file=sys.stderr, flush=True)
 
-    def advance(self) -> None:
+    def advance(self, cost_s: float) -> None:
+        """A point of COST_S, as estimated, has ended."""
         self._done += 1
+        self._left.ended(cost_s)
         if self._bar:
-            self._bar.advance(self._task)
-        elif self._done == self._total:
+            self._bar.update(self._task, advance=1, left=self._left_text())
+        elif self.is_over:
             self._tell()
         elif time.monotonic() - self._idle_s >= PLAIN_PROGRESS_S:
             self.idle()
 
     def idle(self) -> None:
-        """Nothing more has ended yet: where there is no bar, say now and then how far it is. Points
-        of other machines come many at once, so the first of them says little."""
+        """Nothing more has ended yet: say now and then how far it is. Points of other machines come
+        many at once, so the first of them says little."""
         self._idle_s = time.monotonic()
-        if self._done and not self._bar and self._idle_s - self._said_s >= PLAIN_PROGRESS_S:
+        if self._bar:
+            self._bar.update(self._task, left=self._left_text())
+        elif self._done and self._idle_s - self._said_s >= PLAIN_PROGRESS_S:
             self._tell()
+
+    def _left_s(self) -> float:
+        return self._left.after_s(time.monotonic() - self._started_s)
+
+    def _left_text(self) -> str:
+        return str(datetime.timedelta(seconds=round(self._left_s())))
 
     def _tell(self) -> None:
         self._said_s = time.monotonic()
         spent_s = self._said_s - self._started_s
-        left_s = spent_s / self._done * (self._total - self._done)
+        left_s = 0.0 if self.is_over else self._left_s()
         self.say(f"{self._done} of {self._total} points, {spent_s:.0f} s, {left_s:.0f} s left")
 
 
