@@ -152,7 +152,7 @@ def test_a_boot_that_takes_long_gets_more_to_do(tmp_path):
     tree["flows"][0]["count"] = 8
     many = points.expand(scenario.parse("test", tree), ("reno",), [*range(1, 26)], lambda *_: "")
     backend = Scripted(tmp_path)
-    backend.pair_cost_s = 0.25  # eight pairs: 2 s a boot, so 8 s, 80 points
+    backend.pair_cost_s = 0.05  # eight pairs: 0.4 s a boot, so 8 s, 80 points
     batches = backend.batches(few + many, jobs=2)
     assert [len(batch) for batch in batches] == [50, 50]
     assert {point.pairs for point in batches[0]} == {8}

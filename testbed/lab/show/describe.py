@@ -15,12 +15,12 @@ from lab.common import options
 from lab.common.options import Settings
 from lab.judge import claims
 from lab.run import completion
+from lab.run.backends.base import BOOTS_WORTH
 from lab.run.backends.virtual import VirtualBackend
 from lab.show import picture
 from lab.show.listing import WIDTH, point_count
 
 VALUES_SHOWN = 12  # of an axis
-SAMPLED = 24  # points whose cost stands for all
 
 app = options.new_app()
 
@@ -97,14 +97,15 @@ def _cost_text(scenario: Scenario) -> str:
 
 
 def expected_s(scenario: Scenario) -> float:
-    """Return what all points of SCENARIO cost in the virtual lab, in s of one core: the mean of
-    some that are spread over the sweep, times how many there are."""
+    """Return what all points of SCENARIO cost in the virtual lab, in s of one core: of each the
+    estimate, and the boots that they share."""
     todo = points.expand(scenario, scenario.run.algorithms, [1], lambda *_: "")
-    some = todo[:: max(1, len(todo) // SAMPLED)]
     backend = VirtualBackend.__new__(VirtualBackend)  # it is asked only: nothing is built
     backend.kernel = "lab"
-    mean_s = sum(map(backend.cost_s, some)) / len(some)
-    return mean_s * len(todo) * scenario.run.seeds
+    points_s = sum(map(backend.cost_s, todo)) * scenario.run.seeds
+    boot_s = {p.topology_key: backend.boot_cost_s + backend.pair_cost_s * p.pairs for p in todo}
+    batches = max(points_s / (BOOTS_WORTH * sum(boot_s.values()) / len(boot_s)), len(boot_s))
+    return points_s + batches * sum(boot_s.values()) / len(boot_s)
 
 
 def _duration_text(seconds: float) -> str:

@@ -24,7 +24,7 @@ from lab.run.store import write_atomically
 from lab.show import describe, papersindex, resultsindex
 from lab.show.listing import point_count
 
-QUICK_S = 40.0  # of one core, that a scenario with one seed may cost with --quick
+QUICK_S = 250.0  # of one core, that a scenario with one seed may cost with --quick
 TABLE = "claims.md"
 
 app = options.new_app()

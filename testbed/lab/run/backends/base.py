@@ -35,7 +35,7 @@ from lab.run.cpus import claimed
 from lab.run.patience import Patience
 
 BATCH_MAX_POINTS = 100
-BOOTS_WORTH = 4  # so many times what a boot costs, a batch should
+BOOTS_WORTH = 20  # so many times what a boot costs, a batch should
 PAIR_LIMIT_S = 5.0  # a boot may take so much longer for each pair of hosts
 OUT_OF_MEMORY = "Out of memory: Killed process"  # what the kernel says of it
 USER_FOLDER = "user"  # in a guest's folder: the modules that a user brought
@@ -109,6 +109,7 @@ class Backend(ABC):
     boot_cost_s: ClassVar[float] = 0.0  # what a guest takes to be up, and for each pair of hosts
     pair_cost_s: ClassVar[float] = 0.0
     guest_modules: ClassVar[tuple[str, ...]] = ()  # what the network needs besides algorithms
+    slack: ClassVar[float] = 30.0  # so many times what it is expected to cost a point may take
     side_by_side: ClassVar[bool] = True  # several guests at once do not disturb each other
     modprobe_options: ClassVar[tuple[str, ...]] = ("-d", "/run/lab/modules")
 
@@ -137,7 +138,7 @@ class Backend(ABC):
     def point_limit_s(self, point: Point) -> float:
         """Return after how much time without an end POINT counts as hung: of the processor, or with
         a real clock of the wall (lab.run.patience)."""
-        return 60.0 + 30 * self.cost_s(point)
+        return 60.0 + self.slack * self.cost_s(point)
 
     def batches(self, points: list[Point], jobs: int) -> list[list[Point]]:
         """Cut POINTS into batches that share a topology and take about batch_wall_s each, or

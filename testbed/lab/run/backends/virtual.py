@@ -2,25 +2,23 @@
 """The `virtual` backend: points inside User Mode Linux whose clock jumps from timer to timer.
 
 Needs no root and no KVM. A boot and Mininet's start cost two seconds, and half a one for each pair
-of hosts, a point of 200 virtual seconds at 2 Mb/s a tenth of one, so points that share a topology
-share a boot.
+of hosts, a point of one flow, 100 virtual seconds and 2 Mb/s less than one (lab.run.costs), so
+points that share a topology share a boot.
 """
 
 import subprocess
 from functools import cached_property
 from pathlib import Path
 
-from lab.ask.points import Point, least_rate_mbps
+from lab.ask.points import Point
 from lab.common.errors import unknown
 from lab.run import build as builds
+from lab.run import costs
 from lab.run.backends.base import Backend, check_room, folder_with_room
 
 GUEST_MEMORY_MB = {"lab": 256, "debug": 768}  # by kernel
 RESULTS_ROOM_MB = 128
 SLOWER_BY = {"lab": 1, "debug": 6}
-WIRELESS_COST = 0.2  # wall seconds a second, whatever the rates
-WIFI_COST, STATION_COST = 0.4, 0.1  # and at an access point, of each of its stations
-MBPS_COST = {"tcp": 0.0003, "tfrc": 0.015}  # a second and Mb/s: two programs wake for each packet
 TIME_START_NS = 1_700_000_000_000_000_000  # what the lab's wall clock says at boot
 
 
@@ -33,7 +31,8 @@ class VirtualBackend(Backend):
     name = "virtual"
     clock = "jumps"
     boot_limit_s = 90.0
-    batch_wall_s = 15.0
+    batch_wall_s = 60.0
+    slack = 10.0
     boot_cost_s = 2.5
     pair_cost_s = 0.5
 
@@ -47,16 +46,7 @@ class VirtualBackend(Backend):
         self.guest_room = room_for_memory(self.memory_mb)
 
     def cost_s(self, point: Point) -> float:
-        if stations := point.spec["topology"]["stations"]:
-            per_second = WIFI_COST + STATION_COST * stations
-            return SLOWER_BY[self.kernel] * (0.5 + point.spec["duration_s"] * per_second)
-        if point.spec["medium"]:  # a fair part of it goes into processes that wake each other
-            return SLOWER_BY[self.kernel] * (0.5 + point.spec["duration_s"] * WIRELESS_COST)
-        transports = {flow["transport"] for flow in point.spec["flows"]}
-        mbps_cost = MBPS_COST["tfrc" if "tfrc" in transports else "tcp"]
-        per_second = 0.0002 + mbps_cost * least_rate_mbps(point.spec)
-        seconds = 0.1 + point.spec["duration_s"] * per_second
-        return SLOWER_BY[self.kernel] * seconds
+        return SLOWER_BY[self.kernel] * costs.point_s(point.spec)
 
     def check(self, points: list[Point]) -> None:
         super().check(points)
