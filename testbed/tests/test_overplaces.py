@@ -124,6 +124,15 @@ def test_pages_reports_and_the_terminal_show_distributions(tmp_path):
     )
     html = path.read_text()
     assert html.count("below 0.8 of reno") == 1 and "worst-jtcp" in html
+    assert html.count("above 12") == 1 and page.count("| above 12 |") == 1
+    dropped = copy.deepcopy(loaded.source)
+    dropped["axes"]["place"]["random"]["marks"] = [{"metric": "queue_drop_steady_pct", "above": 1}]
+    for result in results:
+        result["queue_drop_steady_pct"] = 2.0
+    declared = scenario.parse("test", dropped)  # a figure that no page has of itself
+    assert "| above 1 |" in publish.page(declared, results, META, {})
+    write = report.write_report(declared, results, tmp_path, META, [], failures=[])
+    assert "above 1<" in write.read_text()
     console = Console(width=120, file=io.StringIO())
     terminal.print_table(loaded, results, [], console)
     assert "how it is distributed over places" in console.file.getvalue()

@@ -131,6 +131,14 @@ def marks(scenario: Scenario, name: str) -> list[Mark]:
     return list(dict.fromkeys(found))
 
 
+def marked(scenario: Scenario) -> list[str]:
+    """Return the figures that random places of SCENARIO have marks of."""
+    index = axis_index(scenario)
+    if index is None:
+        return []
+    return list(dict.fromkeys(mark.metric for mark in scenario.axes[index].places.marks))
+
+
 def mark_text(mark: Mark) -> str:
     side = f"above {mark.above:g}" if mark.below is None else f"below {mark.below:g}"
     of = "the bound" if mark.against == "bound" else mark.against

@@ -95,6 +95,7 @@ METRICS = {
     "power_mbps_per_s": Metric("Power: goodput over that delay", "Mb/s/s", 1, "high"),
     "loss_random": Metric("Packets lost at random", "", 0),
     "loss_congestion": Metric("Packets dropped by a full queue", "", 0),
+    "queue_drop_steady_pct": Metric("Packets dropped by full queues, steady", "%", 2, "low"),
     "ce_marks": Metric("Packets marked instead of dropped (ECN)", "", 0),
     "jain": Metric("Jain's fairness index", "", 3, "high"),
     "fct_s_p50": Metric("Completion time, median flow", "s", 2, "low"),

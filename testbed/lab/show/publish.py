@@ -44,7 +44,6 @@ SCORES_NOTE = (
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
 OF_PLACES = ("--out", "--scheduler", "--slurm")  # each with a value
 SCORECARD = "scorecard"  # a run that has its page already
-METRICS_OVER_PLACES = ("fair_share", "jain", "queue_drop_steady_pct")
 METRICS_IF_THERE = ("owd_ms_p95", "power_mbps_per_s", *JITTER_RATIOS, *MEDIUM_FIGURES)
 
 app = options.new_app()
@@ -109,7 +108,7 @@ def page(
     ]
     shown = (*METRICS, *METRICS_IF_THERE)
     if overplaces.applies(scenario):
-        shown += METRICS_OVER_PLACES
+        shown = tuple(dict.fromkeys((*shown, *overplaces.marked(scenario))))
     there = [name for name in shown if any(r.get(name) is not None for r in results)]
     tables = [metric_table(scenario, results, name, names) for name in there]
     tables[1:1] = worst_tables(scenario, results, names)

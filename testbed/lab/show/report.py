@@ -134,7 +134,9 @@ def _details(
     """Return the further tables: one for each metric, some with a figure."""
     details = []
     with_figure = (*WITH_FIGURE, scatter.DELAY) if overplaces.applies(scenario) else WITH_FIGURE
-    for name in [name for name in _details_of(results) if name != "jain"]:  # that is with the kinds
+    shown = [*_details_of(results), *overplaces.marked(scenario)]
+    shown = [name for name in dict.fromkeys(shown) if name not in ("jain", HEADLINE)]  # shown above
+    for name in shown:
         if any(result.get(name) is not None for result in results):
             figure = figures.add_metric(scenario, results, name) if name in with_figure else None
             if name == scatter.DELAY and not overplaces.applies(scenario):
