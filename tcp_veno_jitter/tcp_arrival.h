@@ -53,7 +53,7 @@ struct tcp_arrival {
 /* Resolution of R (us). */
 static inline u32 tcp_arrival_tick_us(const struct tcp_arrival *arrival)
 {
-	return arrival->peer ? arrival->clock.tick_us : 1;
+	return arrival->peer ? peer_clock_known_us(&arrival->clock) : 1;
 }
 
 static inline u32 tcp_arrival_note_time(struct tcp_arrival *arrival,
@@ -72,7 +72,7 @@ static inline u32 tcp_arrival_note_time(struct tcp_arrival *arrival,
 		if (result == PEER_CLOCK_OLD)
 			return 0;
 	}
-	peer = arrival->clock.tick_us;
+	peer = arrival->clock.known;
 	if (result == PEER_CLOCK_CHANGED || peer != arrival->peer)
 		flags |= TCP_ARRIVAL_RESTART;
 	arrival->peer = peer;

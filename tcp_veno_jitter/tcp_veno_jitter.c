@@ -378,6 +378,13 @@ static void vj_update_pacing(struct sock *sk)
 		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
+/* No packet of this round trip has come yet. */
+static void vj_begin_round(struct veno_jitter *vj)
+{
+	vj->round_queue_us = VJ_NO_QUEUE_US;
+	vj->round_rtt_us = ~0U;
+}
+
 static void vj_init(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
@@ -390,7 +397,7 @@ static void vj_init(struct sock *sk)
 	vj->recent_us = vj->base_us;
 	vj->base_stamp = vj_stamp(tp);
 	vj->shown = 1;
-	vj->round_queue_us = VJ_NO_QUEUE_US;
+	vj_begin_round(vj);
 	vj->round_end = tp->delivered;
 	vj->lost = tp->lost;
 	vj->credit_pkts = 1;
@@ -497,9 +504,8 @@ static bool vj_is_shown(const struct veno_jitter *vj)
 	return vj->shown || tcp_param_get(&vj_peer_clock) > 1;
 }
 
-/* Its tick, and whether it goes as it should: at first and once a round trip. */
-static noinline void vj_check_clock(struct veno_jitter *vj,
-				    const struct tcp_sock *tp)
+/* Its tick, and whether it goes as it should: once a round trip. */
+static void vj_check_clock(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	if (!tp->rx_opt.tstamp_ok || !vj->trusts)
 		return;
@@ -507,13 +513,18 @@ static noinline void vj_check_clock(struct veno_jitter *vj,
 		forward_queue_restart(&vj->forward);
 }
 
-/* The receiver's clock; false if this ACK's time is an old one. */
-static bool vj_note_time(struct veno_jitter *vj, const struct tcp_sock *tp)
+/* The receiver's clock. Return: this ACK has a time, and it is no older one. */
+static __always_inline bool vj_note_time(struct veno_jitter *vj,
+					 const struct tcp_sock *tp)
 {
-	if (!tp->rx_opt.saw_tstamp || unlikely(!vj->trusts))
-		return true;
-	if (unlikely(!vj->clock.check_shift))
-		vj_check_clock(vj, tp);
+	if (!tp->rx_opt.saw_tstamp)
+		return false;
+	if (unlikely(!peer_clock_goes(&vj->clock))) {
+		if (!vj->trusts)
+			return false;
+		peer_clock_start(&vj->clock, tp->rx_opt.rcv_tsval,
+				 tp->tcp_mstamp);
+	}
 	return peer_clock_advance(&vj->clock, tp->rx_opt.rcv_tsval);
 }
 
@@ -524,9 +535,10 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 	/* a packet that overtook others took another way */
 	if (tp->sacked_out && vj->base_us != ~0U)
 		return;
-	vj->base_us = min(vj->base_us, rtt_us);
-	if (rtt_us > max(vj->recent_us,
-			 vj->base_us + (vj->base_us >> VJ_ROOM_SHIFT)))
+	if (unlikely(rtt_us < vj->base_us))
+		vj->base_us = rtt_us;
+	if (rtt_us > vj->recent_us &&
+	    rtt_us > vj->base_us + (vj->base_us >> VJ_ROOM_SHIFT))
 		return;
 	vj->recent_us = rtt_us;
 	vj->base_stamp = vj_stamp(tp);
@@ -543,20 +555,21 @@ static void vj_note_full_packets(struct veno_jitter *vj,
 	u32 least_us = tcp_min_rtt(tp);
 
 	vj->base_us = max(vj->base_us,
-			  min(vj->round_rtt_us,
+			  min(vj_standing_rtt_us(vj),
 			      least_us + (least_us >> VJ_ROOM_SHIFT)));
 }
 
 /* The largest q that counts as no queue where noise is heard (us). */
-static u32 vj_quiet_us(const struct veno_jitter *vj)
+static __always_inline u32 vj_quiet_us(const struct veno_jitter *vj)
 {
 	u32 quiet_us = vj->base_us >> VJ_LITTLE_SHIFT;
+	u32 tick_us = vj->clock.tick_us;
 
 	if (vj->roomy)
 		quiet_us = clamp(vj->standing_max_us / 2, quiet_us,
-				 max(vj->base_us >> VJ_ROOM_SHIFT, quiet_us));
-	if (vj->clock.tick_us <= 2 * quiet_us)
-		quiet_us = max(quiet_us, vj->clock.tick_us + 0U);
+				 vj->base_us >> VJ_ROOM_SHIFT);
+	if (tick_us <= 2 * quiet_us)
+		quiet_us = max(quiet_us, tick_us);
 	return quiet_us;
 }
 
@@ -571,36 +584,60 @@ static u32 vj_sack_wait_us(const struct veno_jitter *vj,
 }
 
 /*
- * Without the receiver's time, or with an older one than it had before (@late),
- * the queues there and back are one.
+ * Did this packet meet a queue? Noise is heard in the last round trip of a hold, while
+ * the window listens, and in SHARED; elsewhere nobody asks.
  */
-static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
-			 u32 rtt_us, bool late)
+static void vj_note_quiet(struct veno_jitter *vj, const struct tcp_sock *tp,
+			  u32 queue_us, u32 above_us)
 {
-	u32 above_us = rtt_us - min(rtt_us, vj->base_us);
-	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
-	u32 transit_us = vj->clock.peer_us - sent_us;
-	u32 queue_us = above_us;
-	u32 quiet_us;
+	u32 quiet_us = vj_quiet_us(vj);
 
-	if (unlikely(!vj->forward.anchored && tp->delivered <= TCP_INIT_CWND))
-		forward_queue_start(&vj->forward, transit_us);
-	if (likely(tp->rx_opt.saw_tstamp && !late))
-		queue_us = forward_queue_update(&vj->forward, transit_us,
-						above_us,
-						peer_clock_tick_us(&vj->clock));
-	if (unlikely(!vj->clock.tick_us))
-		queue_us = above_us;
-	if (vj->round_queue_us == VJ_NO_QUEUE_US)
-		vj->round_rtt_us = rtt_us;
-	vj->round_rtt_us = min(vj->round_rtt_us, rtt_us);
-	vj->round_queue_us = min(vj->round_queue_us, queue_us);
-	quiet_us = vj_quiet_us(vj);
 	/* a coarse clock tells of many packets, not of each */
-	if ((vj->clock.tick_us > quiet_us ? above_us : queue_us) <= quiet_us)
+	if (vj->clock.tick_us > quiet_us)
+		queue_us = above_us;
+	if (queue_us <= quiet_us)
 		vj->quiet += vj->quiet < S16_MAX;
 	else if (above_us > quiet_us + vj_sack_wait_us(vj, tp))
 		vj->quiet = max_t(s32, vj->quiet - VJ_QUIET_PKTS, S16_MIN);
+}
+
+/*
+ * q of the newest packet (us). Unless its ACK has a time of the receiver's clock, and
+ * no older one, and the tick is known, the queues there and back are one.
+ */
+static u32 vj_forward_queue_us(struct veno_jitter *vj,
+			       const struct tcp_sock *tp, u32 rtt_us,
+			       u32 above_us)
+{
+	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
+	u32 transit_us, queue_us;
+
+	if (!vj_note_time(vj, tp))
+		return above_us;
+	transit_us = vj->clock.peer_us - sent_us;
+	if (unlikely(!vj->forward.anchored)) {
+		/* the first packets have no queue of their own */
+		queue_us = tp->delivered <= TCP_INIT_CWND ? 0 : above_us;
+		forward_queue_start(&vj->forward, transit_us, queue_us);
+	} else {
+		queue_us = forward_queue_follow(&vj->forward, transit_us,
+						above_us, vj->clock.tick_us);
+	}
+	return likely(vj->clock.known) ? queue_us : above_us;
+}
+
+static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
+			 u32 rtt_us)
+{
+	u32 above_us = rtt_us > vj->base_us ? rtt_us - vj->base_us : 0;
+	u32 queue_us = vj_forward_queue_us(vj, tp, rtt_us, above_us);
+
+	if (rtt_us < vj->round_rtt_us)
+		vj->round_rtt_us = rtt_us;
+	if (queue_us < vj->round_queue_us)
+		vj->round_queue_us = queue_us;
+	if (vj->hold == 1 || vj->state == VJ_SHARED)
+		vj_note_quiet(vj, tp, queue_us, above_us);
 	return queue_us;
 }
 
@@ -644,7 +681,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 	vj->falls = vj->round_rtt_us < vj_standing_rtt_us(vj) / 16 * 15;
 	vj->standing_us = queue_us;
 	vj->standing_path_us = vj->round_rtt_us - queue_us;
-	vj->round_queue_us = VJ_NO_QUEUE_US;
+	vj_begin_round(vj);
 	vj->slow = vj_backlog_reaches(tp, vj, tcp_param_get(&vj_beta_pkts));
 }
 
@@ -1525,11 +1562,8 @@ static void vj_note_steady(struct veno_jitter *vj, const struct tcp_sock *tp)
 	}
 }
 
-/*
- * A round trip is over; @last_us: q of its last packet. Not inline: it must not cost
- * the other ACKs registers.
- */
-static noinline void vj_end_round(struct sock *sk, bool limited, u32 last_us)
+/* A round trip is over; @last_us: q of its last packet. */
+static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -1544,6 +1578,8 @@ static noinline void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	u64 rate;
 
 	vj->judged = 0;
+	/* a probe that repaired nothing asks for no threshold */
+	vj->probed = 0;
 	vj->settled = 0;
 	vj_hold(sk);
 	vj_check_clock(vj, tp);
@@ -1607,11 +1643,6 @@ static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
 {
 	u32 since_pkts;
 
-	if (tcp_in_slow_start(tp)) {
-		acked_pkts = tcp_slow_start(tp, acked_pkts);
-		if (!acked_pkts)
-			return;
-	}
 	if (vj->noise < 1 << (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT - 1) ||
 	    tcp_snd_cwnd(tp) < VJ_STARTUP_PKTS) {
 		tcp_cong_avoid_ai(tp, vj->credit_pkts, acked_pkts);
@@ -1625,8 +1656,8 @@ static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
 }
 
 /* One packet less for two that arrive, down to the threshold. */
-static void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
-		     u32 acked_pkts)
+static noinline void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
+			      u32 acked_pkts)
 {
 	u32 w = tcp_snd_cwnd(tp);
 	u32 step_pkts = (acked_pkts + !(tp->delivered & 1)) / 2;
@@ -1640,7 +1671,8 @@ static void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 }
 
 /* May the window grow? Not while congestion is being repaired. */
-static bool vj_may_grow(const struct sock *sk, const struct veno_jitter *vj)
+static __always_inline bool vj_may_grow(const struct sock *sk,
+					const struct veno_jitter *vj)
 {
 	return !vj->hold && !vj->trial && tcp_is_cwnd_limited(sk) &&
 	       (vj->random || inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery ||
@@ -1775,37 +1807,76 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 	vj->answered = 1;
 }
 
-static void vj_main(struct sock *sk, const struct rate_sample *rs)
+static __always_inline void vj_move_window(struct sock *sk,
+					   struct veno_jitter *vj,
+					   u32 acked_pkts)
+{
+	if (!acked_pkts)
+		return;
+	if (vj->draining)
+		vj_drain(tcp_sk(sk), vj, acked_pkts);
+	else if (vj_may_grow(sk, vj))
+		vj_grow(tcp_sk(sk), vj, acked_pkts);
+}
+
+static bool vj_round_ends(const struct veno_jitter *vj,
+			  const struct rate_sample *rs)
+{
+	return !before(rs->prior_delivered, vj->round_end) && rs->delivered > 0;
+}
+
+/* Each round trip of a long recovery is judged, not only its beginning. */
+static bool vj_is_unjudged(const struct sock *sk, const struct veno_jitter *vj)
+{
+	return unlikely(vj_lost_pkts(vj, tcp_sk(sk))) && !vj->judged &&
+	       inet_csk(sk)->icsk_ca_state >= TCP_CA_Recovery;
+}
+
+/*
+ * What is not done for each ACK: startup and slow start, the first loss of a round
+ * trip, its end. All other calls of vj_main() are its last ones or inline, so most ACKs
+ * need no registers of their caller's: a tenth of what they cost.
+ */
+static noinline void vj_main_seldom(struct sock *sk,
+				    const struct rate_sample *rs, u32 queue_us)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 queue_us = VJ_NO_QUEUE_US;
-	bool late;
+	u32 acked_pkts = rs->acked_sacked;
 
-	late = !vj_note_time(vj, tp);
+	if (vj->state == VJ_STARTUP)
+		vj_ease_startup(sk, queue_us, acked_pkts);
+	if (vj_is_unjudged(sk, vj))
+		vj_judge(sk, false, false);
+	if (vj_round_ends(vj, rs)) {
+		vj_end_round(sk, rs->is_app_limited, queue_us);
+		vj_update_pacing(sk);
+	} else if (vj_meets_queue(vj, tp)) {
+		vj_end_startup(sk);
+	}
+	if (tcp_in_slow_start(tp) && !vj->draining && vj_may_grow(sk, vj))
+		acked_pkts = tcp_slow_start(tp, acked_pkts);
+	vj_move_window(sk, vj, acked_pkts);
+}
+
+static void vj_main(struct sock *sk, const struct rate_sample *rs)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 queue_us = VJ_NO_QUEUE_US;
+
 	/* what the core makes of a retransmission's time stamp is in ms */
 	if (rs->rtt_us > 0 && likely(!rs->is_retrans)) {
 		vj_note_base(vj, tp, rs->rtt_us);
-		queue_us = vj_note_queue(vj, tp, rs->rtt_us, late);
+		queue_us = vj_note_queue(vj, tp, rs->rtt_us);
+	} else {
+		vj_note_time(vj, tp);
 	}
-	if (unlikely(vj->state == VJ_STARTUP))
-		vj_ease_startup(sk, queue_us, rs->acked_sacked);
-	/* each round trip of a long recovery is judged, not only its beginning */
-	if (unlikely(vj_lost_pkts(vj, tp)) && !vj->judged &&
-	    inet_csk(sk)->icsk_ca_state >= TCP_CA_Recovery)
-		vj_judge(sk, false, false);
-	if (rs->delivered > 0 && !before(rs->prior_delivered, vj->round_end)) {
-		vj_end_round(sk, rs->is_app_limited, queue_us);
-		vj_update_pacing(sk);
-	} else if (unlikely(vj_meets_queue(vj, tp))) {
-		vj_end_startup(sk);
-	}
-	if (!rs->acked_sacked)
-		return;
-	if (vj->draining)
-		vj_drain(tp, vj, rs->acked_sacked);
-	else if (vj_may_grow(sk, vj))
-		vj_grow(tp, vj, rs->acked_sacked);
+	if (unlikely(vj->state == VJ_STARTUP || tcp_in_slow_start(tp) ||
+		     vj_is_unjudged(sk, vj) || vj_round_ends(vj, rs)))
+		vj_main_seldom(sk, rs, queue_us);
+	else
+		vj_move_window(sk, vj, rs->acked_sacked);
 }
 
 TCP_CONG_CONTROL(vj_cong_control, vj_main);
@@ -1813,9 +1884,11 @@ TCP_CONG_CONTROL(vj_cong_control, vj_main);
 /* cong_control runs too late to see a probe. */
 static void vj_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
 	struct veno_jitter *vj = inet_csk_ca(sk);
 
-	vj->probed = tcp_loss_is_probed(tcp_sk(sk));
+	if (unlikely(tp->tlp_high_seq))
+		vj->probed = tcp_loss_is_probed(tp);
 }
 
 /* What the losses to come may change, and undo gives back. */

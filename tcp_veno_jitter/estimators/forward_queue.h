@@ -67,21 +67,47 @@ static inline void forward_queue_restart(struct forward_queue *fq)
 }
 
 /**
- * forward_queue_start() - the newest packet met an empty queue, as far as we know
+ * forward_queue_start() - take the newest packet's queue for known
  * @fq: state
  * @transit_us: R - S of that packet (us), wraps
+ * @queue_us: its queueing delay (us)
  *
- * For the first packets of a connection, which have no queue of their own: what
+ * None for the first packets of a connection, which have no queue of their own: what
  * their round trip is above the smallest may well be the way back's.
  */
-static inline void forward_queue_start(struct forward_queue *fq, u32 transit_us)
+static inline void forward_queue_start(struct forward_queue *fq, u32 transit_us,
+				       u32 queue_us)
 {
 	fq->anchored = 1;
-	fq->base_us = transit_us;
+	fq->base_us = transit_us - queue_us;
 }
 
 /**
- * forward_queue_update() - queueing delay of the newest packet
+ * forward_queue_follow() - queueing delay of the newest packet
+ * @fq: state, after a start
+ * @transit_us: R - S of that packet (us), wraps
+ * @above_us: RTT - min RTT of that packet (us)
+ * @tick_us: resolution of R (us), at least 1
+ *
+ * Return: q (us), at most @above_us; too small by less than @tick_us.
+ */
+static inline u32 forward_queue_follow(struct forward_queue *fq,
+				       u32 transit_us, u32 above_us,
+				       u32 tick_us)
+{
+	s32 waited_us = transit_us - fq->base_us;
+
+	if (waited_us < 0) {
+		fq->base_us = transit_us;
+		return 0;
+	}
+	if ((u32)waited_us > above_us + tick_us)
+		fq->base_us = transit_us - above_us - tick_us;
+	return above_us < (u32)waited_us ? above_us : (u32)waited_us;
+}
+
+/**
+ * forward_queue_update() - queueing delay of the newest packet, of any
  * @fq: state
  * @transit_us: R - S of that packet (us), wraps
  * @above_us: RTT - min RTT of that packet (us)
@@ -96,20 +122,10 @@ static inline u32 forward_queue_update(struct forward_queue *fq,
 				       u32 transit_us, u32 above_us,
 				       u32 tick_us)
 {
-	s32 waited_us = transit_us - fq->base_us;
-
-	if (!fq->anchored) {
-		fq->anchored = 1;
-		fq->base_us = transit_us - above_us;
-		return above_us;
-	}
-	if (waited_us < 0) {
-		fq->base_us = transit_us;
-		return 0;
-	}
-	if ((u32)waited_us > above_us + tick_us)
-		fq->base_us = transit_us - above_us - tick_us;
-	return above_us < (u32)waited_us ? above_us : (u32)waited_us;
+	if (fq->anchored)
+		return forward_queue_follow(fq, transit_us, above_us, tick_us);
+	forward_queue_start(fq, transit_us, above_us);
+	return above_us;
 }
 
 /**

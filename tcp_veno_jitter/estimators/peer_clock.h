@@ -11,7 +11,7 @@
  *   symbol   field       unit
  *   local_0  ref_units   2^PEER_CLOCK_UNIT_SHIFT us, local clock, wraps
  *   ticks_0  ref_ticks   ticks, wraps
- *   tick     tick_us     us, 0: not known (yet)
+ *   tick     tick_us     us, a guess unless @known
  *   R        peer_us     us, receiver's clock, wraps
  *
  * The time stamp is written when the ACK leaves the receiver and the local
@@ -78,8 +78,9 @@ enum peer_clock_result {
  * @ref_ticks: time stamp at the start of the baseline
  * @last_ticks: newest time stamp
  * @peer_us: newest time stamp in us; only differences mean something
- * @tick_us: length of a tick (us), 0 if not known
+ * @tick_us: length of a tick (us), a guess unless @known; 0: there was no time yet
  * @check_shift: look next when the baseline is 2^this us long, 0: no baseline
+ * @known: @tick_us was measured
  */
 struct peer_clock {
 	u32 ref_units;
@@ -88,6 +89,7 @@ struct peer_clock {
 	u32 peer_us;
 	u16 tick_us;
 	u8 check_shift;
+	u8 known:1;
 };
 
 /* A known length of a tick, and where the next longer one is nearer. */
@@ -97,12 +99,28 @@ struct peer_clock_length {
 };
 
 /**
- * peer_clock_tick_us() - length of a tick (us), a guess if it is not known
+ * peer_clock_known_us() - length of a tick (us), 0 if it is not known
  * @pc: state
  */
-static inline u32 peer_clock_tick_us(const struct peer_clock *pc)
+static inline u32 peer_clock_known_us(const struct peer_clock *pc)
 {
-	return pc->tick_us ? pc->tick_us : PEER_CLOCK_GUESS_US;
+	return pc->known ? pc->tick_us : 0;
+}
+
+/**
+ * peer_clock_goes() - was there a time stamp yet?
+ * @pc: state
+ */
+static inline bool peer_clock_goes(const struct peer_clock *pc)
+{
+	return pc->check_shift;
+}
+
+/* @tick_us: 0 if it is not known. */
+static inline void peer_clock_set_tick(struct peer_clock *pc, u32 tick_us)
+{
+	pc->known = tick_us != 0;
+	pc->tick_us = tick_us ? tick_us : PEER_CLOCK_GUESS_US;
 }
 
 /* The known length nearest (in ratio) to a measured one; 0 if none is near. */
@@ -172,7 +190,7 @@ static inline bool peer_clock_lags(const struct peer_clock *pc, u64 elapsed_us)
 static inline void peer_clock_doubt(struct peer_clock *pc, u32 now_units)
 {
 	peer_clock_restart(pc, pc->last_ticks, now_units);
-	pc->tick_us = 0;
+	peer_clock_set_tick(pc, 0);
 	pc->check_shift = PEER_CLOCK_DOUBT_SHIFT;
 }
 
@@ -180,22 +198,39 @@ static inline void peer_clock_doubt(struct peer_clock *pc, u32 now_units)
 static inline bool peer_clock_check(struct peer_clock *pc, u32 elapsed_us)
 {
 	u32 ticks = pc->last_ticks - pc->ref_ticks;
-	u32 before_us = peer_clock_tick_us(pc);
+	u32 before_us = pc->tick_us;
 
 	if (ticks < PEER_CLOCK_MIN_TICKS)
 		return false;
-	pc->tick_us = peer_clock_estimate_us(elapsed_us, ticks);
+	peer_clock_set_tick(pc, peer_clock_estimate_us(elapsed_us, ticks));
 	if (pc->check_shift < PEER_CLOCK_LAST_SHIFT)
 		pc->check_shift++;
 	else
 		peer_clock_restart(pc, pc->last_ticks, pc->ref_units +
 				   (elapsed_us >> PEER_CLOCK_UNIT_SHIFT));
-	return peer_clock_tick_us(pc) != before_us;
+	return pc->tick_us != before_us;
+}
+
+/**
+ * peer_clock_start() - the first time stamp, or the first after a long silence
+ * @pc: state
+ * @ticks: the peer's time stamp, in its own ticks
+ * @now_us: local time (us), never going back
+ *
+ * A tick that is known stays.
+ */
+static inline void peer_clock_start(struct peer_clock *pc, u32 ticks, u64 now_us)
+{
+	if (!pc->known) {
+		peer_clock_set_tick(pc, 0);
+		pc->check_shift = 0;
+	}
+	peer_clock_restart(pc, ticks, now_us >> PEER_CLOCK_UNIT_SHIFT);
 }
 
 /**
  * peer_clock_advance() - note a time stamp of the peer
- * @pc: state, after the first peer_clock_update() or peer_clock_look()
+ * @pc: state, once peer_clock_goes()
  * @ticks: the peer's time stamp, in its own ticks
  *
  * All that has to be done for each ACK. peer_clock_look() has to follow now and
@@ -210,7 +245,7 @@ static inline bool peer_clock_advance(struct peer_clock *pc, u32 ticks)
 	if (moved_ticks < 0)
 		return false;
 	pc->last_ticks = ticks;
-	pc->peer_us += moved_ticks * peer_clock_tick_us(pc);
+	pc->peer_us += (u32)moved_ticks * pc->tick_us;
 	return true;
 }
 
@@ -232,12 +267,10 @@ static inline bool peer_clock_look(struct peer_clock *pc, u32 ticks, u64 now_us)
 
 	/* first, or after a silence in which a 1 us clock may have wrapped */
 	if (!pc->check_shift || elapsed_us >> (PEER_CLOCK_LAST_SHIFT + 1)) {
-		if (!pc->tick_us)
-			pc->check_shift = 0;
-		peer_clock_restart(pc, ticks, now_units);
+		peer_clock_start(pc, ticks, now_us);
 		return true;
 	}
-	if (pc->tick_us && peer_clock_lags(pc, elapsed_us)) {
+	if (pc->known && peer_clock_lags(pc, elapsed_us)) {
 		peer_clock_doubt(pc, now_units);
 		return true;
 	}
@@ -256,7 +289,7 @@ static inline bool peer_clock_look(struct peer_clock *pc, u32 ticks, u64 now_us)
 static inline enum peer_clock_result
 peer_clock_update(struct peer_clock *pc, u32 ticks, u64 now_us)
 {
-	bool advanced = pc->check_shift && peer_clock_advance(pc, ticks);
+	bool advanced = peer_clock_goes(pc) && peer_clock_advance(pc, ticks);
 
 	if (peer_clock_look(pc, ticks, now_us))
 		return PEER_CLOCK_CHANGED;

@@ -123,7 +123,7 @@ static void test_start(void)
 	struct forward_queue fq = { 0 };
 	u32 i;
 
-	forward_queue_start(&fq, path_read(&p, BASE_THERE_US));
+	forward_queue_start(&fq, path_read(&p, BASE_THERE_US), 0);
 	for (i = 0; i < 1000; i++) {
 		EXPECT(path_send(&fq, &p, 0, 8000) <= 1000, "taken for a queue");
 		EXPECT(path_send(&fq, &p, 9000, 8000) > 8000, "not seen");
