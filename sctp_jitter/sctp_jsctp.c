@@ -47,6 +47,11 @@
  *   Q >= min RTT / 8, with 3 packets of ours
  *                       the path shows its queue: not narrow
  *
+ * In slow start losses are counted as they are told, not at the end of the round
+ * trip; it listens at w / 2 at most; and sjr is not asked while the smallest q of the
+ * round trip so far is small. If what was heard explains what ended the first slow
+ * start, that goes on.
+ *
  * Noise is also heard, little by little, below 7/8 of what was delivered when the
  * window was last reduced for it.
  *
@@ -126,6 +131,7 @@
 #define JSCTP_HEARD		6	/* losses that tell a share */
 #define JSCTP_HEARD_PKTS	64	/* least sample that is heard */
 #define JSCTP_LITTLE_SHIFT	6	/* 1/64, a share of loss that is let pass at first */
+#define JSCTP_STRUCK_MOST_PKTS	1023	/* what struck_lost_pkts holds */
 #define JSCTP_SHY_MAX		4	/* doublings of what is heard */
 
 static struct tcp_param jsctp_k_percent = { .value = 50, .min = 1, .max = 1000 };
@@ -188,6 +194,9 @@ MODULE_PARM_DESC(queue_percent,
  * @struck: it has listened
  * @narrow: too much was lost again after that
  * @shy: doublings of how long it listens
+ * @starts: it listens because of what was lost before the window was ever reduced
+ * @struck_sent_pkts: of the sample that made it listen (packets)
+ * @struck_lost_pkts: of which so many were lost (packets)
  */
 struct jsctp {
 	struct sctp_cong_times newest;
@@ -209,6 +218,7 @@ struct jsctp {
 	struct loss_share losses;
 	u16 top_pkts;
 	u16 listen_pkts;
+	u16 struck_sent_pkts;
 	u32 timed:1,
 	    paused:1,
 	    timed_out:1,
@@ -222,7 +232,9 @@ struct jsctp {
 	    listens:1,
 	    struck:1,
 	    narrow:1,
-	    shy:3;
+	    shy:3,
+	    starts:1,
+	    struck_lost_pkts:10;
 };
 
 /* --- what is known of the path ------------------------------------------- */
@@ -307,7 +319,15 @@ static void jsctp_listen(struct sctp_transport *t, struct jsctp *j)
 {
 	u32 delivered = tabe_window_pkts(&j->bandwidth, j->min_rtt_us, 1);
 	u32 least = jsctp_least_ocwnd(t);
+	u32 most = t->cwnd;
 
+	/* what slow start has added is more than was delivered, though B rises by it */
+	if (t->cwnd < t->ssthresh)
+		most /= 2;
+	j->starts = t->ssthresh >= t->asoc->peer.i.a_rwnd;
+	j->struck_sent_pkts = j->losses.sent_pkts;
+	j->struck_lost_pkts = min(j->losses.lost_pkts + 0U,
+				  JSCTP_STRUCK_MOST_PKTS + 0U);
 	/* so many that eight would be lost if it were noise */
 	j->listen_pkts = j->struck ? LOSS_SHARE_MOST_PKTS << j->shy :
 		clamp(8U * j->losses.sent_pkts / max(j->losses.lost_pkts, 1U),
@@ -318,16 +338,27 @@ static void jsctp_listen(struct sctp_transport *t, struct jsctp *j)
 	j->narrow = j->struck;
 	jsctp_hold(j);
 	j->listens = 1;
-	t->cwnd = clamp(delivered / 4 * 3, least, max(t->cwnd, least));
+	t->cwnd = clamp(delivered / 4 * 3, least, max(most, least));
 	t->ssthresh = t->cwnd;
 	loss_share_restart(&j->losses);
 }
 
+/* Did what ended slow start turn out to be the noise that was heard then? */
+static bool jsctp_was_noise(const struct jsctp *j)
+{
+	const struct loss_share struck = {
+		.noise = j->losses.noise,
+		.sent_pkts = j->struck_sent_pkts,
+		.lost_pkts = j->struck_lost_pkts,
+	};
+
+	return !loss_share_exceeds(&struck, LOSS_SHARE_SHIFT);
+}
+
 /* Enough is heard once six are lost, or three times as much if there are fewer. */
-static void jsctp_listened(struct jsctp *j)
+static void jsctp_listened(struct sctp_transport *t, struct jsctp *j)
 {
 	const struct loss_share *ls = &j->losses;
-
 	u32 least_pkts = j->listen_pkts;
 
 	if (!j->narrow && ls->lost_pkts)
@@ -343,6 +374,22 @@ static void jsctp_listened(struct jsctp *j)
 	loss_share_restart(&j->losses);
 	j->listens = 0;
 	j->struck = 1;
+	if (j->starts && jsctp_was_noise(j))
+		t->ssthresh = max(t->ssthresh, t->asoc->peer.i.a_rwnd);
+	j->starts = 0;
+}
+
+/* Is what this round trip loses judged? */
+static bool jsctp_counts(const struct jsctp *j)
+{
+	return !j->hold && (j->listens || !j->answered);
+}
+
+/* Is more lost than noise explains? */
+static bool jsctp_exceeds(const struct jsctp *j, const struct loss_share *ls)
+{
+	return loss_share_exceeds(ls, j->struck ? LOSS_SHARE_SHIFT :
+						  JSCTP_LITTLE_SHIFT);
 }
 
 /* The losses of a round trip. */
@@ -351,7 +398,7 @@ static void jsctp_note_losses(struct sctp_transport *t, struct jsctp *j)
 	u32 lost_pkts = DIV_ROUND_UP(j->lost_bytes, jsctp_payload(t));
 	u32 sent_pkts = j->acked_pkts - j->round_pkts + lost_pkts;
 	bool room = jsctp_has_room(t, j);
-	bool counts = !j->hold && (j->listens || !j->answered);
+	bool counts = jsctp_counts(j);
 
 	j->round_pkts = j->acked_pkts;
 	j->lost_bytes = 0;
@@ -368,10 +415,8 @@ static void jsctp_note_losses(struct sctp_transport *t, struct jsctp *j)
 	if (counts) {
 		loss_share_add(&j->losses, sent_pkts, lost_pkts);
 		if (j->listens)
-			jsctp_listened(j);
-		else if (loss_share_exceeds(&j->losses, j->struck ?
-					    LOSS_SHARE_SHIFT :
-					    JSCTP_LITTLE_SHIFT))
+			jsctp_listened(t, j);
+		else if (jsctp_exceeds(j, &j->losses))
 			jsctp_listen(t, j);
 		else if (j->losses.sent_pkts >= LOSS_SHARE_MOST_PKTS)
 			loss_share_restart(&j->losses);
@@ -575,6 +620,18 @@ static bool jsctp_is_narrow(const struct sctp_transport *t,
 				 max(jsctp_window_pkts(t), j->top_pkts + 0U));
 }
 
+/*
+ * Slow start sends at twice the rate that comes back, so bursts queue and Jr is
+ * large with half the path unused. How many are lost, and the smallest q so far,
+ * tell then.
+ */
+static bool jsctp_is_starting(const struct sctp_transport *t,
+			      const struct jsctp *j)
+{
+	return j->abe && t->cwnd < t->ssthresh &&
+	       !jsctp_is_queue(j, j->round_queue_us);
+}
+
 /* Section 3.1.3, and Q; a loss of which nothing is known is congestion. */
 static bool jsctp_congested(const struct sctp_transport *t,
 			    const struct jsctp *j)
@@ -584,8 +641,9 @@ static bool jsctp_congested(const struct sctp_transport *t,
 
 	return !j->ratio.sampled || jsctp_stale(t, j) || j->doubted ||
 	       jsctp_queue_stands(t, j) || jsctp_is_narrow(t, j) ||
-	       jitter_ratio_congested(ratio, jsctp_window_pkts(t),
-				      tcp_param_get(&jsctp_k_percent));
+	       (!jsctp_is_starting(t, j) &&
+		jitter_ratio_congested(ratio, jsctp_window_pkts(t),
+				       tcp_param_get(&jsctp_k_percent)));
 }
 
 static void jsctp_tell_verdict(const struct sctp_transport *t,
@@ -714,13 +772,30 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 	}
 }
 
+/*
+ * What slow start has sent too much is sent too much again before the round trip is
+ * over: each SACK tells of a packet that came and of one that did not, and two leave.
+ * So it is not waited for.
+ */
 static void jsctp_lost(struct sctp_transport *t, u32 bytes)
 {
 	struct jsctp *j = sctp_cong_priv(t);
+	struct loss_share so_far = j->losses;
+	u32 lost_pkts;
 
 	/* a peer that never returns a time must not make it wrap */
 	if (j->lost_bytes < JSCTP_UNCLOCKED_BYTES)
 		j->lost_bytes += bytes;
+	if (t->cwnd >= t->ssthresh || !jsctp_counts(j) || j->listens ||
+	    jsctp_stale(t, j))
+		return;
+	lost_pkts = DIV_ROUND_UP(j->lost_bytes, jsctp_payload(t));
+	loss_share_add(&so_far, j->acked_pkts - j->round_pkts + lost_pkts,
+		       lost_pkts);
+	if (jsctp_exceeds(j, &so_far)) {
+		j->losses = so_far;
+		jsctp_listen(t, j);
+	}
 }
 
 /* --- what it tells of a path ---------------------------------------------- */

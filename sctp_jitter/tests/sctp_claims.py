@@ -38,6 +38,7 @@ CYCLES = 20
 ASSOCIATIONS = 200
 MUTATIONS = 3000
 FLOW_S = 100
+BURST_BYTES = 1_000_000
 DEFAULT = "rfc9260"
 OURS = ("jsctp", "jsctp_abe")
 
@@ -720,20 +721,59 @@ def packets(namespace: str, device: str, way: str) -> int:
     return int(run_cmd("ip", "netns", "exec", namespace, "cat", path))
 
 
-def dropped_share(algorithm: str, place: net.Link) -> float:
-    """Return which share of one flow's packets a path of 40 ms there and back with PLACE drops."""
+@contextlib.contextmanager
+def path_of(algorithm: str, place: net.Link):
+    """An association over a path of 40 ms there and back with PLACE."""
 
     def prepare(sock):
         net.set_algorithm(sock, algorithm)
         sock.setsockopt(socket.SOL_SOCKET, net.SO_SNDBUFFORCE, 1 << 20)
 
+    def prepare_listener(sock):
+        sock.setsockopt(socket.SOL_SOCKET, net.SO_RCVBUFFORCE, 4 << 20)
+
     with Net(place, net.Link(delay_ms=40)):
         timestamps(TIMESTAMP)
         net.start_alike()
-        with net.association(prepare) as (client, server):
-            drain_mbps(client, server, 1 << 18)
-            sent = packets("a", "to-r1", "tx")
-            return 1 - packets("b", "to-r1", "rx") / sent
+        with net.association(prepare, prepare_listener) as ends:
+            yield ends
+
+
+def dropped() -> float:
+    """Return which share of what was sent did not arrive."""
+    return 1 - packets("b", "to-r1", "rx") / packets("a", "to-r1", "tx")
+
+
+def dropped_share(algorithm: str, place: net.Link) -> float:
+    """Return which share of one flow's packets a path with PLACE drops."""
+    with path_of(algorithm, place) as (client, server):
+        drain_mbps(client, server, 1 << 18)
+        return dropped()
+
+
+def read_all(sock: socket.socket, octets: int) -> None:
+    while octets > 0 and (got := len(sock.recv(1 << 18))):
+        octets -= got
+
+
+@claim("slow start into a queue of a tenth of the BDP: not 1 % more dropped than twice rfc9260's")
+def check_slow_start():
+    """1 MB at 100 Mb/s and 40 ms there and back. What is too much is known before the round trip is
+    over, and nothing is left to a timeout."""
+    load()
+    shares = {}
+    for name in ("jsctp_abe", DEFAULT):
+        with path_of(name, net.Link(rate_mbps=100, queue_pkts=33)) as (client, server):
+            reader = threading.Thread(target=read_all, args=(server, BURST_BYTES))
+            started_s = time.monotonic()
+            reader.start()
+            client.sendall(bytes(BURST_BYTES))
+            reader.join()
+            took_s = time.monotonic() - started_s
+            shares[name] = dropped()
+        assert took_s < 1, (name, took_s)
+    assert 0 < shares[DEFAULT] < 0.05, shares
+    assert shares["jsctp_abe"] <= 2 * shares[DEFAULT] + 0.01, shares
 
 
 @claim("behind a policer jsctp_abe has not 1 % more of its packets dropped than twice rfc9260's")
@@ -792,6 +832,7 @@ OWN_NETWORK = (
     check_jsctp,
     check_primary,
     check_policer,
+    check_slow_start,
     check_untimed,
     check_idle_retransmit,
     check_log,
