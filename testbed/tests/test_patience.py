@@ -79,6 +79,23 @@ def test_what_ended_counts(session):
     assert until(lambda: not is_willing(pid) and used_s(pid) >= 0.4)
 
 
+def test_who_ends_meanwhile_is_left_out(session, monkeypatch):
+    """Between two looks at /proc any process may end, also one of somebody else's."""
+    pid = session(SPINS)
+
+    def ended(look):
+        def looked(path, *arguments, **options):
+            if str(path) == f"/proc/{os.getpid()}/stat":
+                raise ProcessLookupError(3, "No such process", str(path))
+            return look(path, *arguments, **options)
+
+        return looked
+
+    monkeypatch.setattr(os, "stat", ended(os.stat))
+    monkeypatch.setattr(os, "lstat", ended(os.lstat))
+    assert until(lambda: used_s(pid) > 0) and is_willing(pid)
+
+
 def test_a_real_clock_goes_on(session):
     patience = Patience(session(SLEEPS), real=True)
     assert until(lambda: patience.ended(0.2), 5)

@@ -7,6 +7,7 @@ time that the guest has used, and whether it would use more.
 """
 
 import contextlib
+import glob
 import os
 import time
 from collections.abc import Iterator
@@ -19,9 +20,10 @@ IDLE_S = 5.0  # of nobody willing, after which there is nothing to wait for
 
 def _stats(pattern: str) -> Iterator[list[str]]:
     """Give the fields after the name, state first, of each /proc/PATTERN/stat that there is."""
-    for stat in Path("/proc").glob(f"{pattern}/stat"):
+    # Path.glob() raises where a process ends between its look at the folder and at the file
+    for stat in glob.iglob(f"/proc/{pattern}/stat"):
         with contextlib.suppress(OSError):
-            yield stat.read_text().rpartition(")")[2].split()
+            yield Path(stat).read_text().rpartition(")")[2].split()
 
 
 def used_s(session: int) -> float:
