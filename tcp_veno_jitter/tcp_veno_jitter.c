@@ -1670,11 +1670,12 @@ static noinline void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 	vj->draining = 0;
 }
 
-/* May the window grow? Not while congestion is being repaired. */
+/* May the window grow? Not while it sinks, nor while congestion is being repaired. */
 static __always_inline bool vj_may_grow(const struct sock *sk,
 					const struct veno_jitter *vj)
 {
-	return !vj->hold && !vj->trial && tcp_is_cwnd_limited(sk) &&
+	return !vj->hold && !vj->trial && !vj->draining &&
+	       tcp_is_cwnd_limited(sk) &&
 	       (vj->random || inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery ||
 		(inet_csk(sk)->icsk_ca_state == TCP_CA_Loss &&
 		 tcp_in_slow_start(tcp_sk(sk))));
@@ -1811,12 +1812,10 @@ static __always_inline void vj_move_window(struct sock *sk,
 					   struct veno_jitter *vj,
 					   u32 acked_pkts)
 {
-	if (!acked_pkts)
-		return;
-	if (vj->draining)
-		vj_drain(tcp_sk(sk), vj, acked_pkts);
-	else if (vj_may_grow(sk, vj))
+	if (vj_may_grow(sk, vj))
 		vj_grow(tcp_sk(sk), vj, acked_pkts);
+	else if (vj->draining && acked_pkts)
+		vj_drain(tcp_sk(sk), vj, acked_pkts);
 }
 
 static bool vj_round_ends(const struct veno_jitter *vj,
@@ -1854,7 +1853,7 @@ static noinline void vj_main_seldom(struct sock *sk,
 	} else if (vj_meets_queue(vj, tp)) {
 		vj_end_startup(sk);
 	}
-	if (tcp_in_slow_start(tp) && !vj->draining && vj_may_grow(sk, vj))
+	if (tcp_in_slow_start(tp) && vj_may_grow(sk, vj))
 		acked_pkts = tcp_slow_start(tp, acked_pkts);
 	vj_move_window(sk, vj, acked_pkts);
 }
