@@ -2020,9 +2020,10 @@ static void vj_skip_pause(struct veno_jitter *vj, const struct tcp_sock *tp,
 }
 
 /*
- * The first packet after a silence, which is no evidence of a slower path. After
- * a long one the path may be another: RFC 5681, section 4.1. Noise, room, B and
- * the largest Q are asked for again; base stays.
+ * The first packet after a silence, which is no evidence of a slower path. After one
+ * longer than a timeout the window is what RFC 5681, section 4.1, leaves. After a long
+ * one the path may be another: noise, room, B and the largest Q are asked for again;
+ * base stays.
  */
 static void vj_resume(struct sock *sk)
 {
@@ -2043,6 +2044,13 @@ static void vj_resume(struct sock *sk)
 				 min_t(u32, w, TCP_INIT_CWND)));
 	tp->snd_cwnd_stamp = tcp_jiffies32;
 	tp->snd_cwnd_used = 0;
+	vj_forget_losses(vj, tp);
+	/* who else is there has not changed, either */
+	if (vj->state != VJ_STARTUP && idle < VJ_BASE_S * HZ) {
+		vj_note_undo(vj);
+		vj_update_pacing(sk);
+		return;
+	}
 	vj->bandwidth.bw_bytes_per_s = 0;
 	vj->noise = 0;
 	vj->roomy = 0;
@@ -2053,7 +2061,6 @@ static void vj_resume(struct sock *sk)
 	vj->stood = 0;
 	vj->standing_max_us = 0;
 	forward_queue_forget_rounds(&vj->forward);
-	vj_forget_losses(vj, tp);
 	vj_enter(vj, VJ_STARTUP);
 	vj_note_undo(vj);
 	vj_update_pacing(sk);
