@@ -835,6 +835,19 @@ static bool vj_share(struct veno_jitter *vj, const struct tcp_sock *tp)
 	return true;
 }
 
+/* The same, and what seemed to be room has not shown that the path is full. */
+static bool vj_share_blindly(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	bool begins = vj_share(vj, tp);
+
+	if (vj->roomy)
+		vj->shy = 0;
+	vj->fooled |= vj->roomy;
+	vj->roomy = 0;
+	vj_forget_sample(vj);
+	return begins;
+}
+
 /*
  * Send less than what was delivered until the share that is lost is known: that
  * much is noise. Startup goes on if there is some.
@@ -1046,12 +1059,7 @@ static void vj_answer_excess(struct sock *sk)
 		vj_listen(sk, vj_delivered_pkts(vj, tp));
 		return;
 	}
-	begins = vj_share(vj, tp);
-	if (vj->roomy)
-		vj->shy = 0;
-	vj->fooled |= vj->roomy;
-	vj->roomy = 0;
-	vj_forget_sample(vj);
+	begins = vj_share_blindly(vj, tp);
 	vj_sink(sk, vj_reduce_blindly(vj, tp, begins));
 	vj->answered = 1;
 }
@@ -1784,6 +1792,12 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 			vj_answer_excess(sk);
 			return;
 		}
+	}
+	if (signalled) {
+		vj->calm = 0;
+		/* an AQM keeps its queue too short to show: only its marks tell */
+		if (!vj_is_room(vj, vj->standing_us))
+			begins = vj_share_blindly(vj, tp);
 	}
 	if (vj_is_blind(vj)) {
 		keep_pkts = vj_reduce_blindly(vj, tp, begins);
