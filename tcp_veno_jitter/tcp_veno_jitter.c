@@ -870,13 +870,14 @@ static void vj_listen(struct sock *sk, u32 delivered_pkts)
  * delivered in a round trip.
  */
 static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
-			     u32 lost_pkts, bool excess)
+			     u32 sent_pkts, u32 lost_pkts, bool excess)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 delivered_pkts = div64_u64(rate_bytes_per_s * vj->base_us,
 				       (u64)tp->mss_cache * USEC_PER_SEC);
 	bool gained = delivered_pkts > vj->w_max + vj->w_max / 8;
+	bool most_lost = 5 * (u64)lost_pkts > 2 * (u64)sent_pkts;
 
 	vj->w_max = max(vj->w_max, delivered_pkts);
 	if (vj->slow && vj_is_room(vj, vj->standing_us)) {
@@ -895,9 +896,19 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 	vj->vain++;
 	if (!vj->struck && (lost_pkts > tcp_snd_cwnd(tp) / 4 ||
 			    (lost_pkts > 1 && vj->vain > 1)))
-		vj_listen(sk, 2 * vj->w_max / 3);
+		vj_listen(sk, 2 * (most_lost ? delivered_pkts : vj->w_max) / 3);
 	else if (vj->vain == VJ_PATTERN)
 		vj_sink(sk, vj->w_max);
+}
+
+/* More than two fifths of this round trip, which no noise takes for long. */
+static bool vj_loses_most(const struct veno_jitter *vj,
+			  const struct tcp_sock *tp)
+{
+	u64 lost = vj_lost_pkts(vj, tp);
+
+	return lost > VJ_STARTUP_PKTS &&
+	       5 * lost > 2 * (tp->delivered - vj->round_end + lost);
 }
 
 /*
@@ -911,7 +922,8 @@ static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u64 heard_pkts = 2 * (u64)tcp_snd_cwnd(tp) * vj->noise >> VJ_SHARE_SHIFT;
 	bool loses = vj_lost_pkts(vj, tp) > heard_pkts + 2 * !!vj->noise;
-	u32 least_pkts = max(vj->w_max, TCP_INIT_CWND + 0U);
+	u32 least_pkts = vj_loses_most(vj, tp) ? TCP_INIT_CWND :
+			 max(vj->w_max, TCP_INIT_CWND + 0U);
 
 	if (queue_us != VJ_NO_QUEUE_US)
 		vj->queued = vj_is_room(vj, queue_us) ?
@@ -1625,7 +1637,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	if (vj_try(sk, round_us, rate, excess)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
-		vj_check_startup(sk, rate, lost, excess && !held);
+		vj_check_startup(sk, rate, sent, lost, excess && !held);
 	} else if (!held) {
 		if (excess && !vj->draining)
 			vj_answer_excess(sk);
@@ -1663,13 +1675,20 @@ static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
 					 vj->credit_pkts, tp->snd_cwnd_clamp));
 }
 
-/* One packet less for two that arrive, down to the threshold. */
+/*
+ * One packet less for two that arrive, down to the threshold. While most packets are
+ * lost no more is sent than arrives (RFC 6937), and no more is asked for afterwards.
+ */
 static noinline void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 			      u32 acked_pkts)
 {
 	u32 w = tcp_snd_cwnd(tp);
 	u32 step_pkts = (acked_pkts + !(tp->delivered & 1)) / 2;
 
+	if (vj_loses_most(vj, tp)) {
+		w = min(w, max(tcp_packets_in_flight(tp) + acked_pkts, 2U));
+		tp->snd_ssthresh = min(tp->snd_ssthresh, w);
+	}
 	if (w > tp->snd_ssthresh + step_pkts) {
 		tcp_snd_cwnd_set(tp, w - step_pkts);
 		return;
