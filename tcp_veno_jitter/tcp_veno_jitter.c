@@ -180,6 +180,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_PACE_PERCENT		105
 #define VJ_PACE_STARTUP_PERCENT	200
 #define VJ_PACE_EASED_PERCENT	130
+#define VJ_PACE_FEW_PERCENT	1600	/* as good as not paced */
 #define VJ_EASED_PKTS		4	/* startup, eased: 1/4 more a round (RFC 9406) */
 #define VJ_STAMP_SHIFT		14	/* stamps are in 2^14 us, 16 ms */
 #define VJ_HEARD		4	/* losses that tell a share */
@@ -356,6 +357,17 @@ static u32 vj_age_us(const struct tcp_sock *tp, u16 stamp)
 }
 
 /*
+ * Beside others, whose packets leave in pairs as ACKs come. Evenly spaced ones would
+ * find each place in a queue of a few packets first, and the pairs be dropped.
+ */
+static bool vj_has_few_beside_others(const struct veno_jitter *vj,
+				     const struct tcp_sock *tp)
+{
+	return vj->state == VJ_SHARED && vj->roomy &&
+	       tcp_snd_cwnd(tp) < 2 * VJ_STARTUP_PKTS;
+}
+
+/*
  * As tcp_update_pacing_rate(), which a cong_control hook replaces, but from the
  * window alone, and once a round trip. Above the path's rate even a window that
  * fits would overflow a short queue in bursts: so the margin is small.
@@ -370,6 +382,8 @@ static void vj_update_pacing(struct sock *sk)
 		rate *= VJ_PACE_STARTUP_PERCENT;
 	else if (vj->state == VJ_STARTUP)
 		rate *= VJ_PACE_EASED_PERCENT;
+	else if (vj_has_few_beside_others(vj, tp))
+		rate *= VJ_PACE_FEW_PERCENT;
 	else
 		rate *= VJ_PACE_PERCENT;
 	rate *= tcp_snd_cwnd(tp);
