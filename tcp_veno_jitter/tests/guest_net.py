@@ -106,6 +106,26 @@ class Path:
                 "100000", "delay", f"{self.delay_ms}ms", f"{jitter_ms}ms",
                 "rate", f"{rate_mbps}mbit")  # fmt: skip
 
+    def police(self, bucket_bytes: int) -> None:
+        """Let the bottleneck queue nothing: what finds no room in the bucket is dropped."""
+        for command in (
+            "qdisc replace dev to-s root handle 1: prio",
+            "filter add dev to-s parent 1: protocol all prio 1 matchall action police"
+            f" rate {self.rate_mbps}mbit burst {bucket_bytes} conform-exceed drop/ok",
+        ):
+            run_cmd("tc", "-n", "r", *command.split())
+
+    def mark(self) -> None:
+        """Let CoDel manage the bottleneck's queue, and mark; both ends speak ECN from now on."""
+        for command in (
+            f"qdisc replace dev to-s root handle 1: tbf rate {self.rate_mbps}mbit burst 3100"
+            " limit 1000000",
+            f"qdisc add dev to-s parent 1:1 codel limit {self.queue_pkts} ecn",
+        ):
+            run_cmd("tc", "-n", "r", *command.split())
+        for name in "ab":
+            self.sysctl(name, "tcp_ecn", 1)
+
     def slow_way_back(self, rate_mbps: float, queue_pkts: int) -> None:
         """Give the way from b to a a bottleneck of its own."""
         run_cmd("tc", "-n", "r", "qdisc", "change", "dev", "to-a", "root", "netem",
