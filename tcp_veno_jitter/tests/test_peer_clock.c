@@ -196,11 +196,13 @@ static void test_idle(void)
 			peer_ack(&pc, &p, 10000);
 		p.now_us += 3 * 3600e6;
 		EXPECT(peer_ack(&pc, &p, 1) == PEER_CLOCK_CHANGED, "silence");
-		EXPECT(peer_clock_known_us(&pc) == (u32)ticks_us[i], "tick %u", peer_clock_known_us(&pc));
+		EXPECT(peer_clock_known_us(&pc) == (u32)ticks_us[i], "tick %u",
+		       peer_clock_known_us(&pc));
 		for (n = 0; n < 60000; n++)
 			EXPECT(peer_ack(&pc, &p, 10000) == PEER_CLOCK_OK,
 			       "goes on");
-		EXPECT(peer_clock_known_us(&pc) == (u32)ticks_us[i], "tick %u", peer_clock_known_us(&pc));
+		EXPECT(peer_clock_known_us(&pc) == (u32)ticks_us[i], "tick %u",
+		       peer_clock_known_us(&pc));
 	}
 }
 
