@@ -894,6 +894,9 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 	bool most_lost = 5 * (u64)lost_pkts > 2 * (u64)sent_pkts;
 
 	vj->w_max = max(vj->w_max, delivered_pkts);
+	/* a round trip that mostly waited, for a probe or a timer, tells little */
+	delivered_pkts = clamp(delivered_pkts,
+			       min(vj->w_max, 2U * TCP_INIT_CWND), vj->w_max);
 	if (vj->slow && vj_is_room(vj, vj->standing_us)) {
 		vj_sink(sk, vj_drained_pkts(tp, vj));
 		return;
@@ -915,7 +918,21 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 		vj_sink(sk, vj->w_max);
 }
 
-/* More than two fifths of this round trip, which no noise takes for long. */
+/*
+ * What has arrived in this round trip, or is on its way: packet conservation, but ACKs
+ * that come in a burst are ahead of the pacing.
+ */
+static u32 vj_arriving_pkts(const struct veno_jitter *vj,
+			    const struct tcp_sock *tp, u32 acked_pkts)
+{
+	return max(tcp_packets_in_flight(tp) + acked_pkts,
+		   tp->delivered - vj->round_end);
+}
+
+/*
+ * Is more than two fifths lost of this round trip, as far as it has come? No noise takes
+ * that for long.
+ */
 static bool vj_loses_most(const struct veno_jitter *vj,
 			  const struct tcp_sock *tp)
 {
@@ -943,9 +960,8 @@ static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 		vj->queued = vj_is_room(vj, queue_us) ?
 			     min(vj->queued + 1, VJ_STARTUP_PKTS) : 0;
 	if (loses && tcp_snd_cwnd(tp) > least_pkts)
-		tcp_snd_cwnd_set(tp, clamp(tcp_packets_in_flight(tp) +
-					   acked_pkts, least_pkts,
-					   tcp_snd_cwnd(tp)));
+		tcp_snd_cwnd_set(tp, clamp(vj_arriving_pkts(vj, tp, acked_pkts),
+					   least_pkts, tcp_snd_cwnd(tp)));
 	if (loses || vj->queued == VJ_STARTUP_PKTS)
 		tp->snd_ssthresh = min(tp->snd_ssthresh, tcp_snd_cwnd(tp));
 }
@@ -978,16 +994,17 @@ static void vj_end_startup(struct sock *sk)
 
 /*
  * Does a queue stand that we have a part in? One that came within a round trip
- * is a slower path or a path that jitters: it may go as it came.
+ * is a slower path or a path that jitters: it may go as it came. But not in slow
+ * start, where it would be twice as long after the next one.
  */
-static bool vj_stands(struct veno_jitter *vj)
+static bool vj_stands(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	if (!vj->slow || !vj_is_part_of_base(vj, vj->standing_us,
 					     tcp_param_get(&vj_drain_percent))) {
 		vj->stood = 0;
 		return false;
 	}
-	if (!vj->stood && !vj->jumped)
+	if (!vj->stood && (!vj->jumped || tcp_in_slow_start(tp)))
 		vj->stood = VJ_STOOD_ROUNDS;
 	else
 		vj->stood++;
@@ -1029,7 +1046,7 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 	/* deep, and hardly any of it ours: too little to drain, or to dip */
 	if (vj->vain == VJ_PATTERN && !vj->slow)
 		vj->fills += 2;
-	if (!vj_stands(vj) && vj->fills <= vj_patience(vj))
+	if (!vj_stands(vj, tp) && vj->fills <= vj_patience(vj))
 		return;
 	vj->w_max = max(vj->w_max, tcp_snd_cwnd(tp));
 	vj->fills++;
@@ -1065,7 +1082,9 @@ static u32 vj_reduce_blindly(struct veno_jitter *vj, const struct tcp_sock *tp,
 	u32 delivered_pkts = vj_delivered_pkts(vj, tp);
 	u32 keep_pkts = vj_cubic_reduce(vj, tp, begins);
 
-	vj->w_max = min(vj->w_max, max(delivered_pkts, VJ_STARTUP_PKTS + 0U));
+	if (vj->bandwidth.bw_bytes_per_s)
+		vj->w_max = min(vj->w_max,
+				max(delivered_pkts, VJ_STARTUP_PKTS + 0U));
 	return min(7 * delivered_pkts / 8, keep_pkts);
 }
 
@@ -1145,12 +1164,16 @@ static void vj_begin_trial(struct sock *sk, enum vj_trial trial, u32 pkts,
 	tcp_snd_cwnd_set(tp, pkts);
 }
 
-/* A quarter more than @most; not by who does not use its window, nor beyond its clamp. */
+/*
+ * A quarter more than @most; not by who does not use its window or is on the way back
+ * to it, nor beyond its clamp.
+ */
 static bool vj_begin_probe(struct sock *sk, u32 most)
 {
 	u32 probe = most + DIV_ROUND_UP(most, 4);
 
-	if (!tcp_is_cwnd_limited(sk) || probe > tcp_sk(sk)->snd_cwnd_clamp)
+	if (!tcp_is_cwnd_limited(sk) || tcp_in_slow_start(tcp_sk(sk)) ||
+	    probe > tcp_sk(sk)->snd_cwnd_clamp)
 		return false;
 	vj_begin_trial(sk, VJ_PROBE, probe, most);
 	return true;
@@ -1269,11 +1292,15 @@ static void vj_save_credit(struct veno_jitter *vj, s32 credit)
 	vj->credit = clamp(credit, 0, VJ_CREDIT_PKTS << VJ_CREDIT_SHIFT);
 }
 
-/* After an answer or a hush: what noise takes while a reduction shows. */
-static void vj_renew_credit(struct veno_jitter *vj, const struct tcp_sock *tp)
+/*
+ * After an answer or a hush: what noise takes while a reduction shows, with a window of
+ * so many @pkts; after a pause, on the way back to it.
+ */
+static void vj_renew_credit(struct veno_jitter *vj, u32 pkts)
 {
 	vj_forget_sample(vj);
-	vj_save_credit(vj, vj_credit(vj, VJ_HOLD_ROUNDS * tcp_snd_cwnd(tp), 0));
+	vj_save_credit(vj, vj_credit(vj, VJ_HOLD_ROUNDS * min(pkts, U16_MAX + 0U),
+				     0));
 }
 
 /*
@@ -1336,7 +1363,7 @@ static void vj_end_hush(struct sock *sk)
 	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 	vj->answered = 0;
 	vj->quiet = 0;
-	vj_renew_credit(vj, tp);
+	vj_renew_credit(vj, tcp_snd_cwnd(tp));
 }
 
 /* Is it time for a trial? */
@@ -1557,7 +1584,7 @@ static void vj_hold(struct sock *sk)
 		/* what is answered is no part of what is too much */
 		if (vj->hold && vj->answered && vj->trial != VJ_HUSHED) {
 			if (vj_is_blind(vj))
-				vj_renew_credit(vj, tp);
+				vj_renew_credit(vj, tcp_snd_cwnd(tp));
 			else
 				vj_forget_sample(vj);
 		}
@@ -1612,8 +1639,6 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	u64 rate;
 
 	vj->judged = 0;
-	/* a probe that repaired nothing asks for no threshold */
-	vj->probed = 0;
 	vj->settled = 0;
 	vj_hold(sk);
 	vj_check_clock(vj, tp);
@@ -1700,7 +1725,7 @@ static noinline void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 	u32 step_pkts = (acked_pkts + !(tp->delivered & 1)) / 2;
 
 	if (vj_loses_most(vj, tp)) {
-		w = min(w, max(tcp_packets_in_flight(tp) + acked_pkts, 2U));
+		w = min(w, max(vj_arriving_pkts(vj, tp, acked_pkts), 2U));
 		tp->snd_ssthresh = min(tp->snd_ssthresh, w);
 	}
 	if (w > tp->snd_ssthresh + step_pkts) {
@@ -1829,7 +1854,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 	if (signalled) {
 		vj->calm = 0;
 		/* an AQM keeps its queue too short to show: only its marks tell */
-		if (!vj_is_room(vj, vj->standing_us))
+		if (!vj_is_blind(vj) && !vj_is_room(vj, vj->standing_us))
 			begins = vj_share_blindly(vj, tp);
 	}
 	if (vj_is_blind(vj)) {
@@ -1851,6 +1876,8 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 	}
 	if (vj->state == VJ_ALONE)
 		keep_pkts = min(keep_pkts, vj_drained_pkts(tp, vj));
+	if (vj->draining)
+		keep_pkts = min(keep_pkts, tp->snd_ssthresh);
 	vj_sink(sk, keep_pkts);
 	vj->answered = 1;
 }
@@ -1933,7 +1960,7 @@ static void vj_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct veno_jitter *vj = inet_csk_ca(sk);
 
-	if (unlikely(tp->tlp_high_seq))
+	if (unlikely(tp->tlp_high_seq || vj->probed))
 		vj->probed = tcp_loss_is_probed(tp);
 }
 
@@ -2086,7 +2113,10 @@ static void vj_resume(struct sock *sk)
 	if (tp->packets_out || idle <= (s32)rto ||
 	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
 		return;
-	tp->snd_ssthresh = tcp_current_ssthresh(sk);
+	if (vj->draining)
+		w = min(w, tp->snd_ssthresh);
+	else
+		tp->snd_ssthresh = tcp_current_ssthresh(sk);
 	tcp_snd_cwnd_set(tp, max(w >> min_t(u32, idle / rto, 31),
 				 min_t(u32, w, TCP_INIT_CWND)));
 	tp->snd_cwnd_stamp = tcp_jiffies32;
@@ -2094,6 +2124,8 @@ static void vj_resume(struct sock *sk)
 	vj_forget_losses(vj, tp);
 	/* who else is there has not changed, either */
 	if (vj->state != VJ_STARTUP && idle < VJ_BASE_S * HZ) {
+		if (vj_is_blind(vj))
+			vj_renew_credit(vj, tp->snd_ssthresh);
 		vj_note_undo(vj);
 		vj_update_pacing(sk);
 		return;
