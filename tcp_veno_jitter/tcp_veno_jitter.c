@@ -960,8 +960,9 @@ static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 		vj->queued = vj_is_room(vj, queue_us) ?
 			     min(vj->queued + 1, VJ_STARTUP_PKTS) : 0;
 	if (loses && tcp_snd_cwnd(tp) > least_pkts)
-		tcp_snd_cwnd_set(tp, clamp(vj_arriving_pkts(vj, tp, acked_pkts),
-					   least_pkts, tcp_snd_cwnd(tp)));
+		tcp_snd_cwnd_set(tp, clamp(tcp_packets_in_flight(tp) +
+					   acked_pkts, least_pkts,
+					   tcp_snd_cwnd(tp)));
 	if (loses || vj->queued == VJ_STARTUP_PKTS)
 		tp->snd_ssthresh = min(tp->snd_ssthresh, tcp_snd_cwnd(tp));
 }
