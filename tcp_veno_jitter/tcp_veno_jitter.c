@@ -458,6 +458,12 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
 	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
 }
 
+/* Two fifths and more are no noise, which does not take that for long. */
+static bool vj_is_most(u32 sent_pkts, u32 lost_pkts)
+{
+	return 5 * (u64)lost_pkts > 2 * (u64)sent_pkts;
+}
+
 /* A new sample of losses, or no credit. */
 static void vj_forget_sample(struct veno_jitter *vj)
 {
@@ -891,12 +897,9 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 	u32 delivered_pkts = div64_u64(rate_bytes_per_s * vj->base_us,
 				       (u64)tp->mss_cache * USEC_PER_SEC);
 	bool gained = delivered_pkts > vj->w_max + vj->w_max / 8;
-	bool most_lost = 5 * (u64)lost_pkts > 2 * (u64)sent_pkts;
+	u32 most;
 
 	vj->w_max = max(vj->w_max, delivered_pkts);
-	/* a round trip that mostly waited, for a probe or a timer, tells little */
-	delivered_pkts = clamp(delivered_pkts,
-			       min(vj->w_max, 2U * TCP_INIT_CWND), vj->w_max);
 	if (vj->slow && vj_is_room(vj, vj->standing_us)) {
 		vj_sink(sk, vj_drained_pkts(tp, vj));
 		return;
@@ -912,34 +915,26 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 	}
 	vj->vain++;
 	if (!vj->struck && (lost_pkts > tcp_snd_cwnd(tp) / 4 ||
-			    (lost_pkts > 1 && vj->vain > 1)))
-		vj_listen(sk, 2 * (most_lost ? delivered_pkts : vj->w_max) / 3);
-	else if (vj->vain == VJ_PATTERN)
+			    (lost_pkts > 1 && vj->vain > 1))) {
+		most = vj->w_max;
+		/* but one that mostly waited, for a probe or a timer, tells little */
+		if (vj_is_most(sent_pkts, lost_pkts))
+			most = min(most, max(delivered_pkts,
+					     2U * TCP_INIT_CWND));
+		vj_listen(sk, 2 * most / 3);
+	} else if (vj->vain == VJ_PATTERN) {
 		vj_sink(sk, vj->w_max);
+	}
 }
 
-/*
- * What has arrived in this round trip, or is on its way: packet conservation, but ACKs
- * that come in a burst are ahead of the pacing.
- */
-static u32 vj_arriving_pkts(const struct veno_jitter *vj,
-			    const struct tcp_sock *tp, u32 acked_pkts)
-{
-	return max(tcp_packets_in_flight(tp) + acked_pkts,
-		   tp->delivered - vj->round_end);
-}
-
-/*
- * Is more than two fifths lost of this round trip, as far as it has come? No noise takes
- * that for long.
- */
+/* Of this round trip, as far as it has come. */
 static bool vj_loses_most(const struct veno_jitter *vj,
 			  const struct tcp_sock *tp)
 {
-	u64 lost = vj_lost_pkts(vj, tp);
+	u32 lost = vj_lost_pkts(vj, tp);
 
 	return lost > VJ_STARTUP_PKTS &&
-	       5 * lost > 2 * (tp->delivered - vj->round_end + lost);
+	       vj_is_most(tp->delivered - vj->round_end + lost, lost);
 }
 
 /*
@@ -1359,7 +1354,7 @@ static void vj_end_hush(struct sock *sk)
 		return;
 	vj->trial = VJ_NO_TRIAL;
 	if (vj->quiet > -(s32)vj->sent && vj_is_shown(vj) &&
-	    5 * vj->sent_lost <= 2 * vj->sent)
+	    !vj_is_most(vj->sent, vj->sent_lost))
 		vj_hear_hush(vj);
 	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 	vj->answered = 0;
@@ -1532,7 +1527,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 				  (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT);
 		excess >>= VJ_SHARE_SHIFT;
 		expected = expected * VJ_SCATTER >> VJ_SHARE_SHIFT;
-		too_much = 5 * (u64)lost_pkts > 2 * (u64)sent_pkts ||
+		too_much = vj_is_most(sent_pkts, lost_pkts) ||
 			   (excess > 0 && excess * excess > (s64)expected);
 	}
 	/* nobody acts on an excess during a hold or a dip: the sample is kept for later */
@@ -1545,7 +1540,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	}
 	/* what is heard takes the place of the noise; of one that counts, of half */
 	if (vj->listens && vj_is_settled(vj, tp) &&
-	    5 * (u64)lost_pkts <= 2 * (u64)sent_pkts)
+	    !vj_is_most(sent_pkts, lost_pkts))
 		vj_hear(vj, sent_pkts, lost_pkts,
 			vj->noise >> (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT) ?
 			VJ_HEARD_PKTS / 2 : VJ_HEARD_PKTS);
@@ -1726,7 +1721,9 @@ static noinline void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 	u32 step_pkts = (acked_pkts + !(tp->delivered & 1)) / 2;
 
 	if (vj_loses_most(vj, tp)) {
-		w = min(w, max(vj_arriving_pkts(vj, tp, acked_pkts), 2U));
+		/* ACKs that come in a burst are ahead of the pacing */
+		w = min(w, max3(tcp_packets_in_flight(tp) + acked_pkts,
+				tp->delivered - vj->round_end, 2U));
 		tp->snd_ssthresh = min(tp->snd_ssthresh, w);
 	}
 	if (w > tp->snd_ssthresh + step_pkts) {
