@@ -943,6 +943,13 @@ def check_loss_in_dip(name):
     assert min(least) >= 8, least
 
 
+def goodput_mbps(flows: list[Flow], duration_s: float) -> float:
+    """Return what the FLOWS together carry from now on."""
+    before = sum(flow.info().bytes_acked for flow in flows)
+    time.sleep(duration_s)
+    return (sum(flow.info().bytes_acked for flow in flows) - before) * 8e-6 / duration_s
+
+
 @claim("in a queue too short to tell, rivals keep a share", "veno_jitter")
 def check_short_queue_shared(name):
     carried_mbps = []
@@ -956,10 +963,7 @@ def check_short_queue_shared(name):
                 net.PORT += 1
                 rivals.append(flows.enter_context(Flow("cubic")))
             time.sleep(30)
-            before = sum(rival.info().bytes_acked for rival in rivals)
-            time.sleep(60)
-            after = sum(rival.info().bytes_acked for rival in rivals)
-            carried_mbps.append((after - before) * 8e-6 / 60)
+            carried_mbps.append(goodput_mbps(rivals, 60))
     # of 2.67; it was 0.3 to 0.7, and is 0.8 to 2
     assert sum(carried_mbps) / 3 > 0.8, carried_mbps
 
@@ -1050,13 +1054,6 @@ def check_hush(name):
     assert sum(after >= 1.3 * within for _, within, after in seen) >= 4, seen
 
 
-def carried_mbps(flows: list[Flow], duration_s: float) -> float:
-    """Return what the FLOWS together carry from now on."""
-    before = sum(flow.info().bytes_acked for flow in flows)
-    time.sleep(duration_s)
-    return (sum(flow.info().bytes_acked for flow in flows) - before) * 8e-6 / duration_s
-
-
 @contextlib.contextmanager
 def beside(count: int, rivals: int, name: str):
     """COUNT flows of NAME and RIVALS of cubic; gives those of cubic."""
@@ -1095,7 +1092,7 @@ def check_pauses(name):
             thread.start()
         try:
             time.sleep(10)
-            mbps = carried_mbps([rival], 50)
+            mbps = goodput_mbps([rival], 50)
         finally:
             ends.set()
             for thread in threads:
@@ -1110,7 +1107,7 @@ def check_marked_beside(name):
         path.mark()
         with beside(2, 2, name) as rivals:
             time.sleep(10)
-            mbps = carried_mbps(rivals, 40)
+            mbps = goodput_mbps(rivals, 40)
     # of 4.6 beside their own kind; marks did not end a growth of an eighth a round trip: 1.2
     assert mbps > 3, mbps
 
@@ -1133,7 +1130,7 @@ def check_bucket(name):
 def check_slow_beside(name):
     with Path(2, delay_ms=20, queue_pkts=7), beside(1, 1, name) as rivals:
         time.sleep(10)
-        mbps = carried_mbps(rivals, 60)
+        mbps = goodput_mbps(rivals, 60)
     # of 0.95; paced packets found each place in the queue first: 0.3
     assert mbps > 0.5, mbps
 
