@@ -21,11 +21,12 @@ A packet is in its sender's queue and, on its way, a clone, or beyond a loss in 
 import math
 from typing import Any
 
+from lab.ask.paths import FULL_FRAME_BITS
+
 PKT_BYTES = 5300
 FLOW_MB = 40
 SPARE_MB = 160  # of the 256 that every guest has, for packets: the kernel and programs take 60
 SEGMENT_PKTS = 45  # full frames in one packet of the queue where segmentation is offloaded
-FRAME_BITS = 8 * 1514
 
 
 def packets_mb(spec: dict[str, Any], links: dict[str, dict[str, Any]]) -> float:
@@ -44,7 +45,7 @@ def packets_mb(spec: dict[str, Any], links: dict[str, dict[str, Any]]) -> float:
     rtt_ms = sum(link["delay_ms"] for link in links.values())
     rtt_ms += max((flow["delay_ms"] for flow in [*spec["flows"], *spec["udp"]]), default=0.0)
     least_mbps = min((rate for rate in rates.values() if rate), default=0.0)
-    on_path = least_mbps * 1e3 * rtt_ms / FRAME_BITS
+    on_path = least_mbps * 1e3 * rtt_ms / FULL_FRAME_BITS
     each = SEGMENT_PKTS if spec["topology"]["offloads"] else 1
     queued = sum(
         max([link["queue_pkts"], *(_changed(e, "queue_pkts") for e in events if e["link"] == hop)])

@@ -24,6 +24,7 @@ MAX_HOPS = 20
 MAX_HOMES = 2
 MAX_STATIONS = 20
 ETHERNET_BYTES = 14
+FULL_FRAME_BITS = 8 * (1500 + ETHERNET_BYTES)
 CUT_MBPS = 1e-9  # of a hop that queues and is cut; lablink takes it for none
 
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.ask import points, scenario
+from lab.ask.paths import FULL_FRAME_BITS
 from lab.common import exits, options
 from lab.common.errors import LabError
 from lab.measure.stats import estimate
@@ -95,7 +96,7 @@ def main(
 
 
 def _queue(rate_mbps: float) -> dict[str, str]:
-    frames_in_50_ms = max(60, round(rate_mbps * 1e6 * 0.05 / 8 / 1514))
+    frames_in_50_ms = max(60, round(rate_mbps * 1e6 * 0.05 / FULL_FRAME_BITS))
     return {"links.bottleneck.queue_pkts": str(frames_in_50_ms)}
 
 

@@ -18,6 +18,7 @@ proportions.
 
 from typing import Any
 
+from lab.ask.paths import FULL_FRAME_BITS
 from lab.ask.points import least_rate_mbps
 
 FLOW_START_S, SECOND_S, FLOW_SECOND_S = 0.11, 0.004, 0.0009
@@ -25,7 +26,6 @@ PACKET_S = 12e-6
 SCTP_PACKET_S = 70e-6
 TFRC_PACKET_S = 180e-6  # two programs wake for each packet; from before, not measured again
 PER_PACKET_S = {"sctp": SCTP_PACKET_S, "tfrc": TFRC_PACKET_S}  # of TCP and UDP: PACKET_S
-FRAME_BITS = 8 * 1514
 WIRELESS_SECOND_S = 0.2  # of a chain, whatever the rates
 WIFI_SECOND_S, STATION_SECOND_S = 0.75, 0.8  # of an access point, and of each of its stations
 
@@ -43,5 +43,5 @@ def point_s(spec: dict[str, Any]) -> float:
     else:
         transports = {flow["transport"] for flow in spec["flows"]}
         packet_s = max(PER_PACKET_S.get(transport, PACKET_S) for transport in transports | {"tcp"})
-        per_second += packet_s * least_rate_mbps(spec) * 1e6 / FRAME_BITS
+        per_second += packet_s * least_rate_mbps(spec) * 1e6 / FULL_FRAME_BITS
     return started_s + duration_s * per_second

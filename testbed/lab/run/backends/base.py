@@ -65,6 +65,10 @@ class Offered:
 OnOutcome = Callable[[Outcome], None]
 
 
+def _room_mb(stat: os.statvfs_result) -> int:
+    return stat.f_bavail * stat.f_frsize >> 20
+
+
 def folder_with_room(needed_mb: int, wanted_for: str, executable: bool) -> Path:
     """Return a folder, in memory if possible, with room for NEEDED_MB and, if EXECUTABLE, the
     right to execute what is in it."""
@@ -75,7 +79,7 @@ def folder_with_room(needed_mb: int, wanted_for: str, executable: bool) -> Path:
             stat = os.statvfs(folder)
         except OSError:
             continue
-        room_mb = stat.f_bavail * stat.f_frsize >> 20
+        room_mb = _room_mb(stat)
         noexec = executable and stat.f_flag & os.ST_NOEXEC
         usable = os.access(folder, os.W_OK) and not noexec
         if usable and room_mb >= needed_mb:
@@ -90,8 +94,7 @@ def folder_with_room(needed_mb: int, wanted_for: str, executable: bool) -> Path:
 
 def check_room(folder: Path, needed_mb: int, wanted_for: str) -> None:
     """Refuse a FOLDER for guests that has no room for NEEDED_MB."""
-    stat = os.statvfs(folder)
-    room_mb = stat.f_bavail * stat.f_frsize >> 20
+    room_mb = _room_mb(os.statvfs(folder))
     if room_mb < needed_mb:
         raise LabError(
             f"no space for {wanted_for}: the largest of these points needs {needed_mb} MB in"
