@@ -386,7 +386,9 @@ def check_bursts(name):
             wire.run(20)
             carried_mbps.append((peer.delivered_bytes - before_bytes) * 8 / 20e6)
             assert not link.drops, (seed, link.drops)
-    # one flow in 20 hears too little at first: it answers losses until the next hush or two
+    # by when the wall clock turns, one of 9 with seed 1 hears too little at first, and answers
+    # losses until the next hush or two: 6.0 and 6.8; what went wrong before had 2 to 4
+    assert min(carried_mbps) > 0.5 * SLOW_MBPS, carried_mbps
     assert sum(mbps < 0.8 * SLOW_MBPS for mbps in carried_mbps) <= 1, carried_mbps
 
 
