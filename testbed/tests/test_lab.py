@@ -107,6 +107,26 @@ def test_a_point_needs_no_network_of_its_own_size(backend, in_one_batch):
         assert found[point.id] == reference[point.id]
 
 
+def test_a_sysctl_is_of_all_hosts_and_of_one_point(backend, in_one_batch):
+    """Without time stamps a full segment carries twelve bytes more; the next point has them."""
+    sweep, reference = in_one_batch
+    (bare,) = short_points(backend, ("bbr",), (1,), "1", **{"sysctl.net.ipv4.tcp_timestamps": "0"})
+    found = raw_bytes(backend, [bare, sweep[0]])
+    assert found[sweep[0].id] == reference[sweep[0].id]
+    mss_bytes = [json.loads(of["flow-0.json"])["mss_bytes"] for of in found.values()]
+    assert mss_bytes == [1460, 1448]
+
+
+def test_a_sysctl_that_no_host_has_is_named(backend):
+    outcomes = []
+    batch = short_points(backend, ("bbr",), (1,), "1", **{"sysctl.net.ipv4.tcp_sak": "0"})
+    cpu = min(os.sched_getaffinity(0))
+    backend.run_batch(batch, cpu, outcomes.append, threading.Event())
+    assert [outcome.error for outcome in outcomes] == [
+        "RuntimeError: sysctl net.ipv4.tcp_sak = 0: No such file or directory"
+    ]
+
+
 def test_three_runs_give_the_same_files_also_with_the_other_core_busy(tmp_path):
     """results.jsonl and samples/ are the same bytes; wall times are in meta.json alone."""
     wanted = [

@@ -144,6 +144,10 @@ def test_every_scenario_of_the_project_is_good():
         ({"sctp": {"miss_indications": 2}}, "3 to 255"),
         ({"sctp": {"timestamps": 190}}, "0 to 1"),
         ({"sctp": {"idle_retransmits": 1}}, "did you mean 'idle_retransmit'"),
+        ({"sysctl": {"vm.swappiness": 1}}, "of a host's own network"),
+        ({"sysctl": {"net": {"ipv4": {"../vm": 1}}}}, "of a host's own network"),
+        ({"sysctl": {"net.ipv4.tcp_sack": 0.5}}, "whole number"),
+        ({"sysctl": {"net.ipv4.tcp_rmem": "1\n2"}}, "whole number"),
         ({"links": 5}, "must be a table"),
         ({"claims": 5}, "[[tables]]"),
         ({"title": 5}, "must be a text"),
@@ -478,6 +482,27 @@ def test_requests_are_of_tcp_and_sctp(algorithm):
     assert (point.spec["flows"][0]["repeats"], point.spec["flows"][0]["pause_s"]) == (3, 1)
     with pytest.raises(BadInput, match=r"requests .* not for tfrc"):
         points.expand(loaded, ("tfrc",), [1], lambda *_: "")
+
+
+def test_a_sysctl_is_of_the_point_and_can_be_swept_chosen_and_set():
+    tree = source() | {"sysctl": {"net": {"ipv4": {"tcp_sack": 0, "tcp_rmem": "4096 8192 8192"}}}}
+    loaded = scenario.parse("test", tree)
+    assert loaded.sysctl == {"net.ipv4.tcp_sack": "0", "net.ipv4.tcp_rmem": "4096 8192 8192"}
+    tree = source()
+    scenario.override(tree, "sysctl.net.ipv4.tcp_sack", "0")
+    tree["axes"] = {
+        "stamps": {"sets": "sysctl.net.ipv4.tcp_timestamps", "values": [0, 1]},
+        "ecn": {"choices": {"no": {"sysctl": {"net": {"ipv4": {"tcp_ecn": 0}}}}, "as it is": {}}},
+    }
+    tree["claims"] = []
+    batch = points.expand(scenario.parse("test", tree), ("reno",), [1], lambda *_: "")
+    always, ecn = {"net.ipv4.tcp_sack": "0"}, {"net.ipv4.tcp_ecn": "0"}
+    assert [point.spec["sysctl"] for point in batch] == [
+        always | {"net.ipv4.tcp_timestamps": str(on)} | no for on in (0, 1) for no in (ecn, {})
+    ]
+    assert "sysctl" not in points.expand(
+        scenario.parse("test", source()), ("reno",), [1], lambda *_: ""
+    )[0].spec  # fmt: skip
 
 
 def test_the_unpatched_sctp_has_a_window_and_nothing_else():

@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from lab.ask.parts import Axis
-from lab.ask.tables import build, convert
+from lab.ask.tables import SYSCTL, build, convert
 from lab.common.errors import BadInput, unknown
 
-CHOICE_SECTIONS = {"topology", "medium", "links", "sctp", "flows", "events", "modules"}
+CHOICE_SECTIONS = {
+    "topology", "medium", "links", "sctp", "flows", "events", "modules", SYSCTL
+}  # fmt: skip
 NOT_SWEPT = ("run.seeds", "run.algorithms", "run.keep_samples", "run.sample_ms")
 
 
@@ -41,7 +43,7 @@ def _axis(name: str, table: Any) -> Axis:
         if not isinstance(piece, dict) or not piece.keys() <= CHOICE_SECTIONS:
             raise BadInput(
                 f"axes.{name}.choices.{choice}: a choice is tables of topology, medium, links,"
-                " sctp, flows, events and modules"
+                " sctp, sysctl, flows, events and modules"
             )
     return replace(axis, values=axis.values or tuple(axis.choices))
 

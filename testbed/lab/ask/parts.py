@@ -257,6 +257,7 @@ class Scenario:
     links: dict[str, Link]
     modules: dict[str, dict[str, int]]  # algorithm -> module parameter -> value
     sctp: Sctp
+    sysctl: dict[str, str]  # of all hosts: name -> value
     flows: tuple[Flow, ...]
     events: tuple[Event, ...]
     run: Run

@@ -2,13 +2,15 @@
 """The path of a scenario, read and checked: topology, links or a medium, what happens to them
 during a run, and what hosts are set to."""
 
+import re
 from dataclasses import replace
+from typing import Any
 
 from lab.ask import linktraces
 from lab.ask.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
 from lab.ask.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
 from lab.ask.parts import SECOND, WIFI_AP, WIRELESS, Event, Scenario, Sctp, Topology
-from lab.ask.tables import build, is_name
+from lab.ask.tables import build, convert, is_name
 from lab.ask.wifi import WifiMedium, check_limits, check_wifi
 from lab.common.errors import BadInput, unknown
 
@@ -277,6 +279,22 @@ def parse_sctp(table: dict) -> Sctp:
         if key in table and not least <= getattr(sctp, key) <= most:
             raise BadInput(f"sctp.{key} = {getattr(sctp, key)}: {least} to {most}")
     return sctp
+
+
+def parse_sysctl(table: dict[str, Any], above: str = "") -> dict[str, str]:
+    """Return what [sysctl] says, name -> value. A dot in a TOML key begins a table in a table."""
+    found: dict[str, str] = {}
+    for key, value in table.items():
+        name = f"{above}.{key}" if above else key
+        if isinstance(value, dict):
+            found |= parse_sysctl(value, name)
+        elif not re.fullmatch(r"net(\.[A-Za-z0-9_-]+){2,}", name):
+            raise BadInput(f"sysctl.{name}: only those of a host's own network: net.ipv4.tcp_sack")
+        elif isinstance(value, str) and value.isprintable():
+            found[name] = value
+        else:
+            found[name] = str(convert(int, value, f"sysctl.{name}"))
+    return found
 
 
 def parse_events(tables: list, links: dict[str, Link]) -> tuple[Event, ...]:

@@ -256,7 +256,8 @@ def _spec(at: Scenario, algorithm: str, seed: int) -> dict[str, Any]:
         "rng_seed": derived_seed(seed, "rng"),
     }
     extra_mb = memory.extra_mb(memory.packets_mb(spec, mean_links(spec)))
-    return spec | ({"extra_memory_mb": extra_mb} if extra_mb else {})  # others' ids stay
+    seldom = {"extra_memory_mb": extra_mb, "sysctl": at.sysctl}
+    return spec | {key: value for key, value in seldom.items() if value}  # others' ids stay
 
 
 def _station(at: Scenario, flow: Flow, hosts: int) -> int:

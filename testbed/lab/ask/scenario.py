@@ -31,6 +31,7 @@ from lab.ask.paths import (
     parse_links,
     parse_medium,
     parse_sctp,
+    parse_sysctl,
     parse_topology,
     sized,
 )
@@ -142,6 +143,7 @@ def parse(scenario_id: str, source: dict) -> Scenario:
         links=links,
         modules=_modules(source.get("modules", {})),
         sctp=parse_sctp(source.get("sctp", {})),
+        sysctl=parse_sysctl(source.get("sysctl", {})),
         flows=parse_flows(source["flows"]),
         events=parse_events(source.get("events", []), links),
         run=build(Run, source["run"], "run"),

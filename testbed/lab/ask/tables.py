@@ -10,6 +10,7 @@ from lab.common.errors import BadInput, unknown
 
 # --set may add to them what the file does not name
 OPEN_SECTIONS = ("links", "modules", "medium", "sctp")
+SYSCTL = "sysctl"  # of any depth: sysctl.net.ipv4.tcp_sack
 AxisValue = float | str
 # Keys that take a list, which is not empty, and of what.
 SOME = bool | tuple[int, ...]  # all, none, or those with these numbers
@@ -24,7 +25,7 @@ def set_dotted(source: dict, key: str, value: Any) -> None:
         try:
             if isinstance(place, list):
                 place = place[int(part)]
-            elif part in place or (parents[0] in OPEN_SECTIONS and i < 2):
+            elif part in place or _is_open(parents[0], i):
                 place = place.setdefault(part, {})
             else:
                 raise KeyError(part)
@@ -35,6 +36,11 @@ def set_dotted(source: dict, key: str, value: Any) -> None:
     if place is source:
         raise unknown("key or axis", key, [*_dotted_keys(source), *source.get("axes", {})])
     place[last] = value
+
+
+def _is_open(section: str, depth: int) -> bool:
+    """Say whether --set may add tables of that DEPTH to SECTION."""
+    return section == SYSCTL or (section in OPEN_SECTIONS and depth < 2)
 
 
 def overlay(source: dict, piece: dict) -> None:

@@ -217,6 +217,7 @@ class Lab:
         self.agents: set[str] = set()  # stations with queueing disciplines of an algorithm
         self.delayed: list[str] = []  # devices at which a flow's own delay is
         self.multipath: list[tuple[str, int]] = []  # senders of MPTCP flows
+        self.sysctls: list[tuple[int, Path, str]] = []  # a host's process, whose value was what
         self.warm_up()
 
     def channel(self, **values) -> Medium | WifiMedium:
@@ -290,6 +291,7 @@ class Lab:
         self.set_links(point["links"], point["lablinks"])
         self.set_own_delays(point["flows"] + point["udp"])
         self.set_subflows(point["flows"])
+        self.set_sysctls(point.get("sysctl", {}))
         self.parameters.set(point["modules"])
         self.set_sctp(point["flows"], point["sctp_settings"])
         now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -352,6 +354,7 @@ class Lab:
         self.set_links({}, {})
         self.set_own_delays([])
         self.set_subflows([])
+        self.set_sysctls({})
         for process in (*sinks, *taps):
             process.terminate()
             errors.append(_finish(process))
@@ -362,6 +365,18 @@ class Lab:
         errors = [error for error in errors if error]
         if errors:
             raise RuntimeError("; ".join(errors))
+
+    def set_sysctls(self, values: dict[str, str]) -> None:
+        """Give all hosts these VALUES by name, and back what they had of the others."""
+        for pid, path, before in self.sysctls:
+            with NetworkNamespaceOf(pid):
+                path.write_text(before)
+        self.sysctls = []
+        for node in self.net.hosts if values else []:
+            if isinstance(node, topologies.Host):
+                with NetworkNamespaceOf(node.pid):
+                    for name, value in values.items():
+                        self.sysctls.append((node.pid, *_write_sysctl(name, value)))
 
     def set_sctp(self, flows: list[dict], settings: dict[str, int]) -> None:
         """Give all hosts the SETTINGS, which an unpatched module does not have, and let those
@@ -660,6 +675,17 @@ def _finish(process) -> str:
     if process.returncode == 0:
         return ""
     return complaint.strip() or f"{process.args} ended with {process.returncode}"
+
+
+def _write_sysctl(name: str, value: str) -> tuple[Path, str]:
+    """Give the sysctl NAME of this network namespace a VALUE; return its file, and what it was."""
+    path = Path("/proc/sys", *name.split("."))
+    try:
+        before = path.read_text()
+        path.write_text(value)
+    except OSError as error:
+        raise RuntimeError(f"sysctl {name} = {value}: {error.strerror}") from None
+    return path, before
 
 
 def sleep_until_ns(time_ns: int) -> None:
