@@ -1649,8 +1649,11 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	rate = vj_update_bandwidth(vj, tp, limited || dips, empty);
 	vj->round_end = tp->delivered;
 	vj->lost = tp->lost;
-	if (!measured)
+	if (!measured) {
+		/* as without SACK while a loss is repaired: what grows is not known */
+		vj->credit_pkts = U16_MAX;
 		return;
+	}
 	/* the first round trip after a silence has no beginning */
 	if (rate)
 		rate = max(rate, vj_rate_without_waits(vj, tp, sent - lost,
@@ -1930,6 +1933,18 @@ static noinline void vj_main_seldom(struct sock *sk,
 	vj_move_window(sk, vj, acked_pkts);
 }
 
+/*
+ * Where packets have overtaken others, one beyond those acknowledged may have, and taken
+ * less time than there is a queue. The newest one is RACK's: what it overtook is older.
+ */
+static __always_inline bool vj_may_have_overtaken(const struct tcp_sock *tp,
+						  u32 rtt_us)
+{
+	return unlikely(tp->sacked_out) && tp->reord_seen &&
+	       after(tp->rack.end_seq, tp->snd_una) &&
+	       (u32)tp->tcp_mstamp - rtt_us == (u32)tp->rack.mstamp;
+}
+
 static void vj_main(struct sock *sk, const struct rate_sample *rs)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
@@ -1937,7 +1952,8 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	u32 queue_us = VJ_NO_QUEUE_US;
 
 	/* what the core makes of a retransmission's time stamp is in ms */
-	if (rs->rtt_us > 0 && likely(!rs->is_retrans)) {
+	if (rs->rtt_us > 0 && likely(!rs->is_retrans) &&
+	    !vj_may_have_overtaken(tp, rs->rtt_us)) {
 		vj_note_base(vj, tp, rs->rtt_us);
 		queue_us = vj_note_queue(vj, tp, rs->rtt_us);
 	} else {

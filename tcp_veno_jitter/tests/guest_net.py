@@ -100,6 +100,11 @@ class Path:
         run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
                 "100000", "delay", f"{self.delay_ms}ms", "loss", *model.split())  # fmt: skip
 
+    def overtake(self, share_pct: float) -> None:
+        """Let so many packets have no delay behind the bottleneck, and so overtake others."""
+        run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
+                "100000", "delay", f"{self.delay_ms}ms", "reorder", f"{share_pct}%")  # fmt: skip
+
     def vary(self, jitter_ms: float, rate_mbps: float = 100) -> None:
         """Let the delay behind the bottleneck vary; netem keeps the order where there is a rate."""
         run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
