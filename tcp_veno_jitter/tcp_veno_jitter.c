@@ -71,7 +71,9 @@
  *           the queue, down to half of what the path holds, for as long as the
  *           round trip gets shorter. Flows of one kind see the same smallest
  *           RTT, so they soon dip together; then the queue is empty, and base
- *           is what it is. A loss in a dip is of the window before.
+ *           is what it is. A loss in a dip is of the window before. Base that is
+ *           not seen for three times, while the smallest RTT of a round trip does
+ *           not move, either: the path is longer, and that is base.
  *   hush    SHARED, no room: each 5 s by the wall clock, and so at once with all
  *           others of our kind, three quarters of the window for a sixteenth of
  *           that time. What is lost then is noise, not what the others overflow.
@@ -225,8 +227,8 @@ enum vj_trial {
  *	without a queue (packets)
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
- * @recent_us: newest RTT that counted as base; when a dip is due the last round
- *	trip's, to fall again from there (us)
+ * @recent_us: newest RTT that counted as base, of 33/32 of it at most; when a dip is
+ *	due the last round trip's, to fall again from there (us)
  * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
  * @epoch: when CUBIC's window was reduced, without pauses since; begins anew after 17
  *	minutes, as if there were a maximum to return to (2^VJ_STAMP_SHIFT us)
@@ -263,14 +265,13 @@ enum vj_trial {
  * @undo_fooled: @fooled of then
  * @listens: the losses after this drain are what noise there is
  * @stood: round trips in a row with a queue to drain
- * @jumped: the queue came within a round trip
+ * @flat: times in a row that base has not been seen, nor the round trip moved
  * @fills: how much drains were in vain: more for each that leaves a queue of
  *	ours, less for each round trip without one
  * @shy: without room: probes since a queue was seen, each doubles the wait for the
  *	next; with room: dips that ended SHARED since a loss there, each doubles the
  *	drains until SHARED
  * @struck: it has listened: the next excess makes it SHARED
- * @falls: the round trip got shorter by a sixteenth
  * @fooled: too much was lost although there seemed to be room: only a deep queue,
  *	or a steady one, is room from then on
  * @lossy: SHARED, with room: packets were lost
@@ -328,14 +329,13 @@ struct veno_jitter {
 	    listens:1,
 	    shy:3,
 	    struck:1,
-	    falls:1,
+	    settled:1,
 	    fooled:1;
 	u8 stood:3,
-	   jumped:1,
+	   flat:2,
 	   lossy:1,
 	   doubted:1,
-	   returns:1,
-	   settled:1;
+	   returns:1;
 };
 
 /* Lost in this round trip. */
@@ -548,7 +548,10 @@ static __always_inline bool vj_note_time(struct veno_jitter *vj,
 	return peer_clock_advance(&vj->clock, tp->rx_opt.rcv_tsval);
 }
 
-/* A packet that met nobody's queue, or less than base says. */
+/*
+ * A packet that met nobody's queue, or less than base says; where base has not been
+ * seen for long, one that has waited less than all since.
+ */
 static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 u32 rtt_us)
 {
@@ -557,8 +560,8 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 		return;
 	if (unlikely(rtt_us < vj->base_us))
 		vj->base_us = rtt_us;
-	if (rtt_us > vj->recent_us &&
-	    rtt_us > vj->base_us + (vj->base_us >> VJ_ROOM_SHIFT))
+	if (rtt_us + (vj->base_us >> VJ_LITTLE_SHIFT) > vj->recent_us &&
+	    rtt_us > vj->base_us + (vj->base_us >> (VJ_LITTLE_SHIFT - 1)))
 		return;
 	vj->recent_us = rtt_us;
 	vj->base_stamp = vj_stamp(tp);
@@ -693,16 +696,21 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 	if (!vj_is_deep(vj, queue_us))
 		queue_us -= min(queue_us, forward_queue_varies_us(&vj->forward));
 
-	vj->jumped = !vj_lost_pkts(vj, tp) && queue_us > vj->standing_us &&
-		     veno_backlog_reaches(tcp_snd_cwnd(tp),
-					  queue_us - vj->standing_us,
-					  vj->round_rtt_us,
-					  tcp_param_get(&vj_beta_pkts));
-	vj->falls = vj->round_rtt_us < vj_standing_rtt_us(vj) / 16 * 15;
 	vj->standing_us = queue_us;
 	vj->standing_path_us = vj->round_rtt_us - queue_us;
 	vj_begin_round(vj);
 	vj->slow = vj_backlog_reaches(tp, vj, tcp_param_get(&vj_beta_pkts));
+}
+
+/* The queue, @before_us a round trip ago, came within this one. */
+static bool vj_jumps(const struct veno_jitter *vj, const struct tcp_sock *tp,
+		     u32 before_us)
+{
+	return !vj_lost_pkts(vj, tp) && vj->standing_us > before_us &&
+	       veno_backlog_reaches(tcp_snd_cwnd(tp),
+				    vj->standing_us - before_us,
+				    vj_standing_rtt_us(vj),
+				    tcp_param_get(&vj_beta_pkts));
 }
 
 /*
@@ -993,14 +1001,15 @@ static void vj_end_startup(struct sock *sk)
  * is a slower path or a path that jitters: it may go as it came. But not in slow
  * start, where it would be twice as long after the next one.
  */
-static bool vj_stands(struct veno_jitter *vj, const struct tcp_sock *tp)
+static bool vj_stands(struct veno_jitter *vj, const struct tcp_sock *tp,
+		      bool jumps)
 {
 	if (!vj->slow || !vj_is_part_of_base(vj, vj->standing_us,
 					     tcp_param_get(&vj_drain_percent))) {
 		vj->stood = 0;
 		return false;
 	}
-	if (!vj->stood && (!vj->jumped || tcp_in_slow_start(tp)))
+	if (!vj->stood && (!jumps || tcp_in_slow_start(tp)))
 		vj->stood = VJ_STOOD_ROUNDS;
 	else
 		vj->stood++;
@@ -1021,7 +1030,7 @@ static u32 vj_patience(const struct veno_jitter *vj)
  * stays deep, or of which we keep much, is not ours alone: then the window waits
  * for what a dip shows.
  */
-static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
+static void vj_answer_queue(struct sock *sk, bool deep, bool empty, bool jumps)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -1042,7 +1051,7 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty)
 	/* deep, and hardly any of it ours: too little to drain, or to dip */
 	if (vj->vain == VJ_PATTERN && !vj->slow)
 		vj->fills += 2;
-	if (!vj_stands(vj, tp) && vj->fills <= vj_patience(vj))
+	if (!vj_stands(vj, tp, jumps) && vj->fills <= vj_patience(vj))
 		return;
 	vj->w_max = max(vj->w_max, tcp_snd_cwnd(tp));
 	vj->fills++;
@@ -1362,6 +1371,35 @@ static void vj_end_hush(struct sock *sk)
 	vj_renew_credit(vj, tcp_snd_cwnd(tp));
 }
 
+/*
+ * For long nothing came as early as base says, nor the smallest RTT of a round trip
+ * moved, though a dip was among them: packets of others do not wait that evenly. The
+ * third time it is the path that has got longer.
+ */
+static bool vj_is_longer(struct veno_jitter *vj, const struct tcp_sock *tp)
+{
+	u32 little_us = vj->base_us >> VJ_LITTLE_SHIFT;
+	u32 rtt_us = vj_standing_rtt_us(vj);
+	bool moved = rtt_us > vj->recent_us + little_us ||
+		     rtt_us + little_us < vj->recent_us;
+
+	/* so small a window dips no further */
+	moved |= tcp_snd_cwnd(tp) <= VJ_DELACK_PKTS;
+	vj->flat = moved ? 0 : vj->flat + 1;
+	vj->recent_us = rtt_us;
+	vj->base_stamp = vj_stamp(tp);
+	if (vj->flat < VJ_PATTERN)
+		return false;
+	vj->flat = 0;
+	vj->base_us = rtt_us;
+	vj->standing_max_us = 0;
+	vj->resisted = 0;
+	vj->tops = 0;
+	vj->vain = 0;
+	vj->fills = 0;
+	return true;
+}
+
 /* Is it time for a trial? */
 static bool vj_needs_trial(struct sock *sk)
 {
@@ -1378,10 +1416,8 @@ static bool vj_needs_trial(struct sock *sk)
 		 max_t(u32, VJ_BASE_S * USEC_PER_SEC,
 		       VJ_CALM_ROUNDS * (tp->srtt_us >> 3));
 	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
-		if (unseen) {
-			vj->recent_us = vj_standing_rtt_us(vj);
-			vj->base_stamp = vj_stamp(tp);
-		}
+		if (unseen && vj_is_longer(vj, tp))
+			return false;
 		half = tabe_window_pkts(&vj->bandwidth, vj->base_us / 2,
 					tp->mss_cache);
 		half = max(half, VJ_DELACK_PKTS + 0U);
@@ -1410,10 +1446,10 @@ static bool vj_needs_trial(struct sock *sk)
 
 /*
  * A round trip of a trial, or the first: true. It was @round_us long, and more was
- * lost in it than noise explains if @excess.
+ * lost in it than noise explains if @excess; it @falls by a sixteenth.
  */
 static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
-		   bool excess)
+		   bool excess, bool falls)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -1427,7 +1463,7 @@ static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
 		return true;
 	case VJ_DIPPED:
 		/* others dip as well: it may yet be empty */
-		if (!vj->falls || vj_is_clear(vj))
+		if (!falls || vj_is_clear(vj))
 			vj_end_dip(sk);
 		return true;
 	case VJ_HUSH:
@@ -1631,6 +1667,9 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	bool excess = vj_note_loss(vj, tp, sent, lost);
 	bool held = vj->hold;
 	u32 round_us = (u32)tp->tcp_mstamp - vj->bandwidth.t_us;
+	u32 queue_us = vj->standing_us;
+	u32 rtt_us = vj_standing_rtt_us(vj);
+	bool jumps = false, falls = false;
 	bool deep, empty, calm;
 	u64 rate;
 
@@ -1638,8 +1677,11 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	vj->settled = 0;
 	vj_hold(sk);
 	vj_check_clock(vj, tp);
-	if (measured)
+	if (measured) {
 		vj_note_standing(vj, tp, last_us);
+		jumps = vj_jumps(vj, tp, queue_us);
+		falls = vj_standing_rtt_us(vj) < rtt_us / 16 * 15;
+	}
 	/* the core forgets after sysctl_tcp_min_rtt_wlen */
 	vj->base_us = max(vj->base_us, tcp_min_rtt(tp));
 	if (measured && !vj->bandwidth.started)
@@ -1652,6 +1694,9 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	if (!measured) {
 		/* as without SACK while a loss is repaired: what grows is not known */
 		vj->credit_pkts = U16_MAX;
+		if (excess && !held && !vj->draining && !vj->trial &&
+		    vj->state != VJ_STARTUP)
+			vj_answer_excess(sk);
 		return;
 	}
 	/* the first round trip after a silence has no beginning */
@@ -1672,7 +1717,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	else if (!calm)
 		/* one packet of our own is a queue where base is short */
 		vj->calm = vj_less(vj->calm);
-	if (vj_try(sk, round_us, rate, excess)) {
+	if (vj_try(sk, round_us, rate, excess, falls)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
 		vj_check_startup(sk, rate, sent, lost, excess && !held);
@@ -1680,7 +1725,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		if (excess && !vj->draining)
 			vj_answer_excess(sk);
 		else
-			vj_answer_queue(sk, deep, empty);
+			vj_answer_queue(sk, deep, empty, jumps);
 		if (vj->state == VJ_SHARED && vj->roomy &&
 		    vj->calm > 2 * VJ_CALM_ROUNDS && vj_is_clear(vj))
 			vj_enter(vj, VJ_ALONE);
@@ -1934,15 +1979,31 @@ static noinline void vj_main_seldom(struct sock *sk,
 }
 
 /*
- * Where packets have overtaken others, one beyond those acknowledged may have, and taken
- * less time than there is a queue. The newest one is RACK's: what it overtook is older.
+ * Where packets have overtaken others, the first few behind a gap may have, and taken less
+ * time than there is a queue. The newest one is RACK's: what it overtook is older.
  */
+static noinline bool vj_is_behind_gap(const struct tcp_sock *tp, u32 rtt_us)
+{
+	u32 i;
+
+	if (!after(tp->rack.end_seq, tp->snd_una) ||
+	    (u32)tp->tcp_mstamp - rtt_us != (u32)tp->rack.mstamp)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(tp->recv_sack_cache); i++) {
+		const struct tcp_sack_block *block = &tp->recv_sack_cache[i];
+
+		if (block->end_seq == tp->rack.end_seq)
+			return block->end_seq - block->start_seq <=
+			       VJ_PATTERN * tp->mss_cache;
+	}
+	return true;
+}
+
 static __always_inline bool vj_may_have_overtaken(const struct tcp_sock *tp,
 						  u32 rtt_us)
 {
-	return unlikely(tp->sacked_out) && tp->reord_seen &&
-	       after(tp->rack.end_seq, tp->snd_una) &&
-	       (u32)tp->tcp_mstamp - rtt_us == (u32)tp->rack.mstamp;
+	return unlikely(tp->sacked_out) && unlikely(tp->reord_seen) &&
+	       vj_is_behind_gap(tp, rtt_us);
 }
 
 static void vj_main(struct sock *sk, const struct rate_sample *rs)

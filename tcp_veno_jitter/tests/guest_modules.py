@@ -1169,6 +1169,20 @@ def check_overtaken(name):
     assert resent < 1500, (mbps, resent)
 
 
+@claim("a path that gets longer is found out: its length is no queue", "veno_jitter")
+def check_longer(name):
+    with Path(20, delay_ms=20, queue_pkts=66) as path:
+        path.lose("1%")
+        with Flow(name) as flow:
+            time.sleep(10)
+            path.delay_ms = 40
+            path.lose("1%")
+            time.sleep(30)
+            mbps = goodput_mbps([flow], 20)
+    # of 18.9; each loss was one at the top of a deep queue, for five minutes: 3
+    assert mbps > 15, mbps
+
+
 @claim("120 switches, also in recovery, between it and others on a lossy path")
 def check_switches(name):
     others = [other for other in (*ALL, "cubic", "bbr") if other != name]
