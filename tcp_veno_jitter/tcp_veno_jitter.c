@@ -227,7 +227,7 @@ enum vj_trial {
  *	without a queue (packets)
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
- * @recent_us: newest RTT that counted as base, of 33/32 of it at most; when a dip is
+ * @recent_us: newest RTT that counted as base, of 17/16 of it at most; when a dip is
  *	due the last round trip's, to fall again from there (us)
  * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
  * @epoch: when CUBIC's window was reduced, without pauses since; begins anew after 17
@@ -561,7 +561,7 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 	if (unlikely(rtt_us < vj->base_us))
 		vj->base_us = rtt_us;
 	if (rtt_us + (vj->base_us >> VJ_LITTLE_SHIFT) > vj->recent_us &&
-	    rtt_us > vj->base_us + (vj->base_us >> (VJ_LITTLE_SHIFT - 1)))
+	    rtt_us > vj->base_us + (vj->base_us >> (VJ_ROOM_SHIFT + 1)))
 		return;
 	vj->recent_us = rtt_us;
 	vj->base_stamp = vj_stamp(tp);
