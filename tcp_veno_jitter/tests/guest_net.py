@@ -40,7 +40,10 @@ class Path:
 
     def __init__(self, rate_mbps=1000, delay_ms=25, queue_pkts=1000, **sysctls):
         self.rate_mbps, self.delay_ms, self.queue_pkts = rate_mbps, delay_ms, queue_pkts
-        self.sysctls = {"tcp_no_metrics_save": 1} | sysctls
+        # who accepts would wait for good for a connection whose last ACK is lost each time: in a
+        # burst, five times in a row, one flow in some hundred
+        patience = {"tcp_syn_retries": 12, "tcp_synack_retries": 12}
+        self.sysctls = {"tcp_no_metrics_save": 1} | patience | sysctls
 
     def __enter__(self):
         for name in NAMESPACES:
