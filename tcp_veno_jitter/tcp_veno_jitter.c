@@ -228,7 +228,7 @@ enum vj_trial {
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
  * @recent_us: newest RTT that counted as base, of 17/16 of it at most; when a dip is
- *	due the last round trip's, to fall again from there (us)
+ *	due the last round trip's less base / 64, to fall again from there (us)
  * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
  * @epoch: when CUBIC's window was reduced, without pauses since; begins anew after 17
  *	minutes, as if there were a maximum to return to (2^VJ_STAMP_SHIFT us)
@@ -550,7 +550,7 @@ static __always_inline bool vj_note_time(struct veno_jitter *vj,
 
 /*
  * A packet that met nobody's queue, or less than base says; where base has not been
- * seen for long, one that has waited less than all since.
+ * seen for long, one that has waited less than all since by a 64th of base.
  */
 static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 u32 rtt_us)
@@ -560,9 +560,11 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 		return;
 	if (unlikely(rtt_us < vj->base_us))
 		vj->base_us = rtt_us;
-	if (rtt_us + (vj->base_us >> VJ_LITTLE_SHIFT) > vj->recent_us &&
-	    rtt_us > vj->base_us + (vj->base_us >> (VJ_ROOM_SHIFT + 1)))
-		return;
+	if (rtt_us > vj->base_us + (vj->base_us >> (VJ_ROOM_SHIFT + 1))) {
+		if (rtt_us > vj->recent_us)
+			return;
+		rtt_us -= vj->base_us >> VJ_LITTLE_SHIFT;
+	}
 	vj->recent_us = rtt_us;
 	vj->base_stamp = vj_stamp(tp);
 }
@@ -1380,13 +1382,12 @@ static bool vj_is_longer(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	u32 little_us = vj->base_us >> VJ_LITTLE_SHIFT;
 	u32 rtt_us = vj_standing_rtt_us(vj);
-	bool moved = rtt_us > vj->recent_us + little_us ||
-		     rtt_us + little_us < vj->recent_us;
+	bool moved = rtt_us > vj->recent_us + 2 * little_us;
 
 	/* so small a window dips no further */
 	moved |= tcp_snd_cwnd(tp) <= VJ_DELACK_PKTS;
 	vj->flat = moved ? 0 : vj->flat + 1;
-	vj->recent_us = rtt_us;
+	vj->recent_us = rtt_us - little_us;
 	vj->base_stamp = vj_stamp(tp);
 	if (vj->flat < VJ_PATTERN)
 		return false;
