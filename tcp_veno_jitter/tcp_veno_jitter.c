@@ -1374,11 +1374,12 @@ static void vj_end_hush(struct sock *sk)
 }
 
 /*
- * For long nothing came as early as base says, nor the smallest RTT of a round trip
- * moved, though a dip was among them: packets of others do not wait that evenly. The
- * third time it is the path that has got longer.
+ * Base has not been seen for long. If the smallest RTT of a round trip has not moved
+ * meanwhile, either, though a dip was among them, nobody's packets wait: they do not
+ * do so that evenly. Return: the third time, so the path has got longer, and base is
+ * what it is now.
  */
-static bool vj_is_longer(struct veno_jitter *vj, const struct tcp_sock *tp)
+static bool vj_note_unseen(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	u32 little_us = vj->base_us >> VJ_LITTLE_SHIFT;
 	u32 rtt_us = vj_standing_rtt_us(vj);
@@ -1417,7 +1418,7 @@ static bool vj_needs_trial(struct sock *sk)
 		 max_t(u32, VJ_BASE_S * USEC_PER_SEC,
 		       VJ_CALM_ROUNDS * (tp->srtt_us >> 3));
 	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
-		if (unseen && vj_is_longer(vj, tp))
+		if (unseen && vj_note_unseen(vj, tp))
 			return false;
 		half = tabe_window_pkts(&vj->bandwidth, vj->base_us / 2,
 					tp->mss_cache);
@@ -1693,7 +1694,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	vj->round_end = tp->delivered;
 	vj->lost = tp->lost;
 	if (!measured) {
-		/* as without SACK while a loss is repaired: what grows is not known */
+		/* as without SACK while a loss is repaired: nothing grows unseen */
 		vj->credit_pkts = U16_MAX;
 		if (excess && !held && !vj->draining && !vj->trial &&
 		    vj->state != VJ_STARTUP)

@@ -1135,8 +1135,8 @@ def check_slow_beside(name):
     assert mbps > 0.5, mbps
 
 
-def one_after_another(path: Path, name: str, flows: int, since_s: float, for_s: float):
-    """Return what FLOWS over PATH carry by the mean, each FOR_S from SINCE_S on, and how many
+def one_after_another(name: str, flows: int, since_s: float, for_s: float) -> tuple[float, int]:
+    """Return what FLOWS carry by the mean, in Mb/s, each FOR_S from SINCE_S on, and how many
     packets they sent again."""
     mbps, resent = 0.0, 0
     for _ in range(flows):
@@ -1152,7 +1152,7 @@ def one_after_another(path: Path, name: str, flows: int, since_s: float, for_s: 
 def check_no_sack(name):
     with Path(10, delay_ms=20, queue_pkts=33, tcp_sack=0) as path:
         path.lose("1%")
-        mbps, resent = one_after_another(path, name, flows=4, since_s=0, for_s=60)
+        mbps, resent = one_after_another(name, flows=4, since_s=0, for_s=60)
     # 7.5 and 2600 to 3900; it grew while it knew nothing, and then at once by all that an ACK
     # covered: 6.2 and 4000 to 33000
     assert mbps > 5, (mbps, resent)
@@ -1163,7 +1163,7 @@ def check_no_sack(name):
 def check_overtaken(name):
     with Path(20, delay_ms=20, queue_pkts=16) as path:
         path.overtake(5)
-        mbps, resent = one_after_another(path, name, flows=3, since_s=10, for_s=20)
+        mbps, resent = one_after_another(name, flows=3, since_s=10, for_s=20)
     # 18.5 and 400; they told that no packet waits: 15, and one in twenty was dropped
     assert mbps > 16.5, (mbps, resent)
     assert resent < 1500, (mbps, resent)

@@ -25,9 +25,11 @@ VM_KERNELS = os.environ.get("VM_KERNELS", "newest").split()
 
 
 def run_in_lab(
-    command: str, cpus: set[int] | None = None, kernel: tuple[str, ...] = ("--kernel", KERNEL),
+    command: str,
+    cpus: set[int] | None = None,
+    kernel: tuple[str, ...] = ("--kernel", KERNEL),
     silent_s: float = SILENT_S,
-) -> str:  # fmt: skip
+) -> str:
     """Run COMMAND in the lab and return all it said; a lab that hangs is ended, not left. KERNEL:
     which, as testbed/run takes it."""
     lab = subprocess.Popen(

@@ -148,6 +148,7 @@ def test_every_scenario_of_the_project_is_good():
         ({"sysctl": {"net": {"ipv4": {"../vm": 1}}}}, "of a host's own network"),
         ({"sysctl": {"net.ipv4.tcp_sack": 0.5}}, "whole number"),
         ({"sysctl": {"net.ipv4.tcp_rmem": "1\n2"}}, "whole number"),
+        ({"sysctl": {"net.ipv4.tcp_rmem": ""}}, "whole number"),
         ({"links": 5}, "must be a table"),
         ({"claims": 5}, "[[tables]]"),
         ({"title": 5}, "must be a text"),

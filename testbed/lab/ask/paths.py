@@ -290,7 +290,7 @@ def parse_sysctl(table: dict[str, Any], above: str = "") -> dict[str, str]:
             found |= parse_sysctl(value, name)
         elif not re.fullmatch(r"net(\.[A-Za-z0-9_-]+){2,}", name):
             raise BadInput(f"sysctl.{name}: only those of a host's own network: net.ipv4.tcp_sack")
-        elif isinstance(value, str) and value.isprintable():
+        elif isinstance(value, str) and value and value.isprintable():
             found[name] = value
         else:
             found[name] = str(convert(int, value, f"sysctl.{name}"))
