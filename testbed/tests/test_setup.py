@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What cannot work is said in one line that names the cure, and leaves nothing half-made."""
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -74,6 +75,25 @@ def test_an_unwritable_cache(tmp_path):
     (tmp_path / "file").write_text("")
     done = setup("kernel", tmp_path, LAB_CACHE=str(tmp_path / "file" / "cache"))
     assert done.returncode == 1 and "set LAB_CACHE" in done.stderr
+
+
+def test_a_second_setup_waits_for_the_first(tmp_path):
+    """Of the Python environment, too: two commands of a first use may be given at once."""
+    paths = setup("paths", tmp_path).stdout.splitlines()
+    venv = Path(next(line for line in paths if line.startswith("venv=")).partition("=")[2])
+    with Path(f"{venv}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = subprocess.Popen(
+            [str(TESTBED / "setup"), "python"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"LAB_CACHE": str(tmp_path / "cache")},
+        )
+        assert second.stdout.readline().startswith("waiting for another setup")
+        venv.mkdir()
+        (venv / "complete").touch()
+    assert second.wait(timeout=60) == 0
+    assert [file.name for file in venv.iterdir()] == ["complete"]
 
 
 def stubs_before_path(tmp_path: Path, scripts: dict[str, str]) -> str:
