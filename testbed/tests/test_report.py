@@ -318,6 +318,13 @@ def test_text_from_a_scenario_is_escaped(tmp_path):
     assert html.count("<script") == 2  # the page's own: its data, and what draws it
 
 
+def test_what_stands_in_backticks_is_code(tmp_path):
+    scenario = make_scenario(description="`--set place=17` runs `one` <again>.")
+    html = write(scenario, make_results(scenario, ("jtcp", "reno"), seeds=2), tmp_path)
+    check_page(html)
+    assert "<code>--set place=17</code> runs <code>one</code> &lt;again&gt;." in html
+
+
 def test_a_copy_that_is_sent_names_no_folder_and_links_to_no_file(one_axis, tmp_path):
     scenario, results, _, _ = one_axis
     folder = tmp_path / "run"

@@ -3,6 +3,7 @@
 
 import copy
 import math
+import re
 import tomllib
 
 import pytest
@@ -262,6 +263,14 @@ def test_a_choice_is_laid_over_the_rest():
         tree["axes"]["path"] = wrong
         with pytest.raises(BadInput, match=told):
             scenario.parse("test", tree)
+
+
+@pytest.mark.parametrize("text", ["2", "2,10", '["2"]', "all"])
+def test_a_choice_may_be_named_by_a_number(text):
+    tree = source()
+    tree["axes"]["flows"] = {"choices": {name: CHOICES["slow"] for name in ("2", "10", "all")}}
+    scenario.override(tree, "flows", text)
+    assert scenario.parse("test", tree).axes[1].levels == re.findall(r"\w+", text)
 
 
 def test_a_choice_changes_flows_by_their_place():

@@ -106,7 +106,9 @@ def override(source: dict, key: str, text: str) -> None:
             value = parts
     axes = source.get("axes", {})
     if key in axes:
-        axes[key]["values"] = value if isinstance(value, list) else [value]
+        values = value if isinstance(value, list) else [value]
+        names = "choices" in axes[key] and not all(isinstance(name, str) for name in values)
+        axes[key]["values"] = text.split(",") if names else values  # a name may be a number
         return
     for name, axis in axes.items():
         if isinstance(axis, dict) and axis.get("sets") == key:

@@ -5,11 +5,13 @@ Every number is a median over seeds with its interval. What lost is shown beside
 """
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup, escape
 
 from lab.ask.figures import JITTER_RATIOS, MEDIUM_FIGURES
 from lab.ask.parts import Scenario
@@ -96,7 +98,13 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
+    environment.filters["prose"] = _prose
     return environment
+
+
+def _prose(text: str) -> Markup:
+    """Return the TEXT of a scenario file, with what is in `backticks` as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _algorithms(scenario: Scenario, results: list[dict], meta: dict[str, Any]) -> list[str]:

@@ -53,6 +53,14 @@ class MetricTable:
     bound: list[str]
     rows: list[Row]
 
+    @property
+    def heads(self) -> list[tuple[str, bool]]:
+        """The heads of the columns, and whether what is below is words."""
+        cells = self.rows[0].cells if self.rows else [MISSING] * len(self.columns)
+        return [
+            (text, cell.rank == "words") for text, cell in zip(self.columns, cells, strict=True)
+        ]
+
 
 def metric_table(
     scenario: Scenario, results: list[dict], name: str, names: list[str], *, whole: bool = True
