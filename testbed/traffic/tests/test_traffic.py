@@ -554,6 +554,11 @@ subprocess.run(["{BIN}/labprobe", "--interval-ms", "10", "--start-at-s", str(rou
             self.skipTest("no bbr in this kernel")
         self.root_qdisc("tbf", "rate", "20mbit", "burst", "70000", "limit", "200000")
         _, rows = self.sampled_flow("--algorithm", "bbr")
+        # The kernel reports an algorithm's own values up to FIN_WAIT2. A socket
+        # that closes while it is being asked has a state, but no longer these.
+        while rows and not rows[-1]["cc_kind"]:
+            rows.pop()
+        self.assertGreater(len(rows), 10)
         self.assertEqual({row["cc_kind"] for row in rows}, {"bbr"})
         self.assertRegex(rows[-1]["cc_pacing_gain"], r"^\d\.\d{4}$")
         self.assertGreater(float(rows[-1]["cc_bw_mbps"]), 0)
