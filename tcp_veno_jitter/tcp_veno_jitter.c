@@ -10,8 +10,8 @@
  *
  *   D = jitter between the newest packet and one that met an empty queue
  *   q = min(RTT - base, D)             queueing delay on the way there
- *   V = how far q is above its smallest of a round trip, on average: no queue that
- *       stands, so none of Q
+ *   V = q of the last packet of a round trip less the smallest q of it, averaged
+ *       over eight: no queue that stands, so none of Q
  *   Q = smallest q of a round trip, less V, if that is not deep (half of base):
  *       the queue that stands, not a burst's
  *   N = w * Q / RTT                    this flow's packets in it
@@ -51,29 +51,30 @@
  *            last losses were at the top as well. Otherwise it is noise.
  *   no room  Nothing shows how full the path is, as with a policer or a queue
  *            of a few packets. ALONE: a loss is congestion, unless noise alone
- *            takes a packet of every second window. SHARED: noise, and half as
- *            much again, is credited for each packet that is sent; a loss that
- *            is beyond what has been saved of it is congestion, however large
- *            the window.
+ *            takes a packet of every second window. SHARED: each packet that is
+ *            sent credits five quarters of the noise, each lost one takes one
+ *            off; a loss that overdraws what was saved is congestion, however
+ *            large the window.
  *
  * Noise is what is lost while less is sent than was delivered and three of four
  * packets meet no queue: that of others would drop just as well. Whatever is said of a
  * single loss, up to 512 packets of which more are lost than that noise and its
  * scatter explain are congestion. Where that comes twice, in SHARED once,
- * although a queue seems to tell, the queue is too short for it: only a deep one
- * is room from then on.
+ * although a queue seems to tell, the queue is too short for it: only a deep or a
+ * steady one is room from then on.
  *
  * Four trials ask the path what cannot be seen otherwise:
  *
  *   listen  too much is lost: three quarters of what was delivered, until 64
  *           packets have told the noise, or 192 if it takes few of them.
- *   dip     base has not been seen for 5 s, or drains do not help: what empties
- *           the queue, down to half of what the path holds, for as long as the
- *           round trip gets shorter. Flows of one kind see the same smallest
- *           RTT, so they soon dip together; then the queue is empty, and base
- *           is what it is. A loss in a dip is of the window before. Base that is
- *           not seen for three times, while the smallest RTT of a round trip does
- *           not move, either: the path is longer, and that is base.
+ *   dip     each 5 s by the wall clock, and so at once with all others of our kind,
+ *           if base has not been seen of late; or because drains do not help: what
+ *           empties the queue, down to half of what the path holds, for as long as
+ *           the round trip gets shorter. A queue that becomes much shorter is our
+ *           kind's, though it may not get empty: what is left of it is base then,
+ *           if that is a lot. A loss in a dip is of the window before. If the
+ *           smallest RTT of a round trip has not risen between four looks, 5 s
+ *           apart, the path is longer, and that is base.
  *   hush    SHARED, no room: each 5 s by the wall clock, and so at once with all
  *           others of our kind, three quarters of the window for a sixteenth of
  *           that time. What is lost then is noise, not what the others overflow.
@@ -82,7 +83,7 @@
  *           delivered, a quarter more again, or STARTUP if a queue was seen once.
  *
  *   symbol  field                    unit
- *   V       forward                  us
+ *   V       forward.varies           16 us
  *   Q       standing_us              us
  *   base    base_us                  us
  *   w       tcp_snd_cwnd()           packets
@@ -162,6 +163,7 @@ MODULE_PARM_DESC(peer_clock,
 
 /* What follows from those. */
 #define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then a queue is drained */
+#define VJ_CALM_SHIFT		3	/* log2 of VJ_CALM_ROUNDS: between two dips */
 #define VJ_FILLS_MAX		(3 * VJ_FILLS)	/* dips in vain: others fill it */
 #define VJ_LOSS_PKTS		((1 << VJ_LITTLE_SHIFT) / 2)	/* smallest sample of losses */
 #define VJ_QUIET_MAX		(4 * VJ_LOSS_PKTS)	/* remembered where only losses tell */
@@ -227,8 +229,8 @@ enum vj_trial {
  *	without a queue (packets)
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
- * @recent_us: newest RTT that counted as base, of 17/16 of it at most; when a dip is
- *	due the last round trip's less base / 64, to fall again from there (us)
+ * @recent_us: base is seen by an RTT of up to 17/16 of it, or of up to this: the newest
+ *	that did so; after a look without one the last round trip's less base / 64 (us)
  * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
  * @epoch: when CUBIC's window was reduced, without pauses since; begins anew after 17
  *	minutes, as if there were a maximum to return to (2^VJ_STAMP_SHIFT us)
@@ -240,7 +242,7 @@ enum vj_trial {
  * @queued: startup: packets in a row that met one; SHARED, @fooled:
  *	round trips in which one stood
  * @quiet: RTTs of the loss sample that met no queue, less VJ_QUIET_PKTS for each
- *	that did; vj_is_blind(): of those since the last trial
+ *	that did; vj_is_blind(): a running sum; in a hush less one for each that did
  * @shown: RTT is not longer than base and the smallest q of it say
  * @state: enum vj_state
  * @trial: enum vj_trial
@@ -253,19 +255,21 @@ enum vj_trial {
  * @probed: the next ssthresh hook is for a tail loss probe
  * @roomy: a queue of base / 8 was seen, of which beta packets were ours; a deep
  *	one if @fooled
- * @resisted: round trips in which a deep queue overflowed that we drain
+ * @resisted: round trips with a congestion loss in a deep queue, since ALONE began or
+ *	a dip found none
  * @hold: round trips without growth and drains
  * @tops: one more for each loss at the top of the queue, two less for another
  * @trusts: the receiver's clock is used
- * @vain: STARTUP: round trips in a row without gain; else: those with a deep queue
- *	since the last without one; VJ_PATTERN at most
+ * @vain: STARTUP: round trips in a row without gain; else: those with a deep queue,
+ *	holds not counted, since the last without one; VJ_PATTERN at most
  * @undo_state: state before the loss that may have been none
  * @undo_roomy: what it had shown of the path by then: @roomy
  * @undo_struck: @struck of then
  * @undo_fooled: @fooled of then
  * @listens: the losses after this drain are what noise there is
  * @stood: round trips in a row with a queue to drain
- * @flat: times in a row that base has not been seen, nor the round trip moved
+ * @flat: looks in a row that found base unseen and the smallest RTT no more than
+ *	base / 64 above that of the look before
  * @fills: how much drains were in vain: more for each that leaves a queue of
  *	ours, less for each round trip without one
  * @shy: without room: probes since a queue was seen, each doubles the wait for the
@@ -555,11 +559,12 @@ static __always_inline bool vj_note_time(struct veno_jitter *vj,
 static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 u32 rtt_us)
 {
-	/* a packet that overtook others took another way */
-	if (tp->sacked_out && vj->base_us != ~0U)
-		return;
-	if (unlikely(rtt_us < vj->base_us))
+	if (unlikely(rtt_us < vj->base_us)) {
+		/* who overtook others took another way, who is behind a hole met less */
+		if (tp->sacked_out && vj->base_us != ~0U)
+			return;
 		vj->base_us = rtt_us;
+	}
 	if (rtt_us > vj->base_us + (vj->base_us >> (VJ_ROOM_SHIFT + 1))) {
 		if (rtt_us > vj->recent_us)
 			return;
@@ -600,7 +605,7 @@ static __always_inline u32 vj_quiet_us(const struct veno_jitter *vj)
 
 /*
  * How long an ACK may have waited at the receiver (us): of packets out of order a
- * Linux host sends one in a millisecond, or a third of a round trip.
+ * Linux host sends one in a millisecond; base / 2 is the most that is excused.
  */
 static u32 vj_sack_wait_us(const struct veno_jitter *vj,
 			   const struct tcp_sock *tp)
@@ -623,7 +628,9 @@ static void vj_note_quiet(struct veno_jitter *vj, const struct tcp_sock *tp,
 	if (queue_us <= quiet_us)
 		vj->quiet += vj->quiet < S16_MAX;
 	else if (above_us > quiet_us + vj_sack_wait_us(vj, tp))
-		vj->quiet = max_t(s32, vj->quiet - VJ_QUIET_PKTS, S16_MIN);
+		vj->quiet = max_t(s32, vj->quiet -
+				  (vj->trial == VJ_HUSHED ? 1 : VJ_QUIET_PKTS),
+				  S16_MIN);
 }
 
 /*
@@ -816,12 +823,13 @@ static void vj_sink(struct sock *sk, u32 target_pkts)
 	tp->snd_ssthresh = clamp(target_pkts, 2U, max(tcp_snd_cwnd(tp), 2U));
 }
 
-/* The window, or what it was before a trial. */
+/* The window; in a dip or hush the one before it, in a probe that or W_max, if larger. */
 static u32 vj_window_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj)
 {
 	return vj->trial ? tp->snd_ssthresh : tcp_snd_cwnd(tp);
 }
 
+/* Lowered by a trial: a dip or a hush. */
 static bool vj_dips(const struct veno_jitter *vj)
 {
 	return vj->trial && vj->trial < VJ_PROBE;
@@ -919,6 +927,9 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 		vj->answered = 1;
 		return;
 	}
+	/* the first round trip after a silence has no rate: it tells of losses only */
+	if (!rate_bytes_per_s && !lost_pkts)
+		return;
 	if (gained || !tcp_is_cwnd_limited(sk)) {
 		vj->vain = 0;
 		return;
@@ -1074,6 +1085,8 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty, bool jumps)
 static u32 vj_delivered_pkts(const struct veno_jitter *vj,
 			     const struct tcp_sock *tp)
 {
+	if (!vj->bandwidth.bw_bytes_per_s)
+		return tcp_snd_cwnd(tp);
 	return tabe_window_pkts(&vj->bandwidth, vj_standing_rtt_us(vj),
 				tp->mss_cache);
 }
@@ -1089,9 +1102,7 @@ static u32 vj_reduce_blindly(struct veno_jitter *vj, const struct tcp_sock *tp,
 	u32 delivered_pkts = vj_delivered_pkts(vj, tp);
 	u32 keep_pkts = vj_cubic_reduce(vj, tp, begins);
 
-	if (vj->bandwidth.bw_bytes_per_s)
-		vj->w_max = min(vj->w_max,
-				max(delivered_pkts, VJ_STARTUP_PKTS + 0U));
+	vj->w_max = min(vj->w_max, max(delivered_pkts, VJ_STARTUP_PKTS + 0U));
 	return min(7 * delivered_pkts / 8, keep_pkts);
 }
 
@@ -1147,7 +1158,7 @@ static u32 vj_credit_pkts(const struct tcp_sock *tp,
 		return VJ_EASED_PKTS;
 	if (vj->state == VJ_SHARED)
 		return vj_cubic_credit_pkts(tp, vj);
-	if (vj->state == VJ_ALONE && vj->vain == VJ_PATTERN)
+	if (vj->vain == VJ_PATTERN)
 		return U16_MAX;
 	if (vj->slow)
 		return 2 * w;
@@ -1155,6 +1166,28 @@ static u32 vj_credit_pkts(const struct tcp_sock *tp,
 		return w;
 	steps = vj->calm - VJ_CALM_ROUNDS;
 	return max(w >> min(steps, 16U), min(w, 1U << VJ_ROOM_SHIFT));
+}
+
+/*
+ * A turn of the wall clock (us): 5 s, doubled until it is 2^@rounds_shift round trips.
+ * It begins at the same instant for all flows of a host, and of hosts whose clocks
+ * agree; a longer one begins with each second shorter one.
+ */
+static u32 vj_turn_us(const struct tcp_sock *tp, u32 rounds_shift)
+{
+	u32 shortest_us = VJ_BASE_S * USEC_PER_SEC;
+	u32 rtt_us = tp->srtt_us >> 3;
+
+	return shortest_us << min(fls(rtt_us / (shortest_us >> rounds_shift)),
+				  VJ_TURN_MAX_SHIFT);
+}
+
+/* How long ago it began (us). */
+static u32 vj_turned_us(const struct tcp_sock *tp, u32 rounds_shift)
+{
+	u64 now_us = ktime_to_us(ktime_get_real());
+
+	return do_div(now_us, vj_turn_us(tp, rounds_shift));
 }
 
 /* Send @pkts until the trial shows; the threshold remembers what was sent. */
@@ -1186,22 +1219,55 @@ static bool vj_begin_probe(struct sock *sk, u32 most)
 	return true;
 }
 
+/* Base is @rtt_us from now on: what is known of the queue above it is of another one. */
+static void vj_move_base(struct veno_jitter *vj, u32 rtt_us)
+{
+	vj->flat = 0;
+	vj->base_us = rtt_us;
+	vj->standing_max_us = 0;
+	vj->resisted = 0;
+	vj->tops = 0;
+	vj->vain = 0;
+	vj->fills = 0;
+}
+
+/*
+ * In a dip a deep queue has become much shorter than it was, and half of our share of
+ * the path is still ours: others dip as well, so they are of our kind, though all of us
+ * together may be too many for the queue to get empty.
+ */
+static bool vj_dips_together(const struct veno_jitter *vj,
+			     const struct tcp_sock *tp)
+{
+	u64 kept = (u64)tcp_snd_cwnd(tp) * tp->mss_cache * USEC_PER_SEC;
+
+	return vj_is_deep(vj, vj->standing_max_us) &&
+	       vj->standing_us <= vj->standing_max_us / 8 * 3 &&
+	       2 * kept >= vj->bandwidth.bw_bytes_per_s *
+			   vj_standing_rtt_us(vj);
+}
+
 /*
  * Beside others a queue may be empty because they have just backed off: who has
- * lost packets to them looks twice.
+ * lost packets to them looks twice. What the smallest windows of our kind leave of a
+ * queue is base for all of them.
  */
 static void vj_end_dip(struct sock *sk)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 ocwnd = vj_ocwnd_pkts(tp, vj) + 1;
+	u32 rtt_us = vj_standing_rtt_us(vj);
+	bool together = vj_dips_together(vj, tp);
 
 	vj->trial = VJ_NO_TRIAL;
-	if (!vj_is_clear(vj)) {
+	if (!vj_is_clear(vj) && !together) {
 		vj->doubted = vj->lossy;
-	} else if (vj->doubted) {
+	} else if (vj->doubted && !together) {
 		vj->doubted = 0;
 	} else {
+		if (together && rtt_us > 2 * vj->base_us)
+			vj_move_base(vj, rtt_us);
 		vj->resisted = 0;
 		vj->vain = 0;
 		vj->fills = 0;
@@ -1228,6 +1294,11 @@ static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 
 	vj->trial = VJ_NO_TRIAL;
 	most -= (most >> VJ_SHARE_SHIFT) * vj->noise;
+	/* a silence has no rate, and no verdict */
+	if (!rate_bytes_per_s && !excess) {
+		tcp_snd_cwnd_set(tp, min(w, tp->snd_ssthresh));
+		return;
+	}
 	if (excess || rate_bytes_per_s * vj->base_us < most / 8 * 9) {
 		vj_sink(sk, min(tp->snd_ssthresh, vj_ocwnd_pkts(tp, vj)));
 		vj->answered = excess;
@@ -1290,7 +1361,7 @@ static s32 vj_credit(const struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts)
 			2 * (1 << VJ_SHARE_SHIFT) / 5);
 	u64 heard = (u64)sent_pkts * share >> (VJ_SHARE_SHIFT - VJ_CREDIT_SHIFT);
 
-	return vj->credit + (s32)min_t(u64, heard, U16_MAX) -
+	return vj->credit + (s32)min_t(u64, heard, S32_MAX / 2) -
 	       (s32)(min(lost_pkts, U16_MAX + 0U) << VJ_CREDIT_SHIFT);
 }
 
@@ -1299,10 +1370,7 @@ static void vj_save_credit(struct veno_jitter *vj, s32 credit)
 	vj->credit = clamp(credit, 0, VJ_CREDIT_PKTS << VJ_CREDIT_SHIFT);
 }
 
-/*
- * After an answer or a hush: what noise takes while a reduction shows, with a window of
- * so many @pkts; after a pause, on the way back to it.
- */
+/* The credit after an answer, a hush or a pause: what noise takes of three windows of @pkts. */
 static void vj_renew_credit(struct veno_jitter *vj, u32 pkts)
 {
 	vj_forget_sample(vj);
@@ -1311,40 +1379,18 @@ static void vj_renew_credit(struct veno_jitter *vj, u32 pkts)
 }
 
 /*
- * A turn of the wall clock (us): 5 s, doubled until it is 64 round trips. It begins
- * at the same instant for all flows of a host, and of hosts whose clocks agree; a
- * longer one begins with each second shorter one.
- */
-static u32 vj_turn_us(const struct tcp_sock *tp)
-{
-	u32 shortest_us = VJ_BASE_S * USEC_PER_SEC;
-	u32 rtt_us = tp->srtt_us >> 3;
-
-	return shortest_us << min(fls(rtt_us / (shortest_us >> VJ_ROUNDS_SHIFT)),
-				  VJ_TURN_MAX_SHIFT);
-}
-
-/* How long ago it began (us). */
-static u32 vj_turned_us(const struct tcp_sock *tp)
-{
-	u64 now_us = ktime_to_us(ktime_get_real());
-
-	return do_div(now_us, vj_turn_us(tp));
-}
-
-/*
  * Is it time for a hush? @round_us: how long this round trip was. A window that
- * sinks goes back to where it sinks to.
+ * sinks goes back to where it sinks to. One of two packets sends no less, but does
+ * not grow.
  */
 static bool vj_hushes(struct sock *sk, u32 round_us)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 w = vj->draining ? tp->snd_ssthresh : vj_window_pkts(tp, vj);
+	u32 w = vj->draining ? tp->snd_ssthresh : tcp_snd_cwnd(tp);
 
-	if (!vj_is_blind(vj) || vj->trial >= VJ_HUSH ||
-	    (tcp_in_slow_start(tp) && !vj->trial) ||
-	    vj_turned_us(tp) >= round_us)
+	if (!vj_is_blind(vj) || tcp_in_slow_start(tp) ||
+	    vj_turned_us(tp, VJ_ROUNDS_SHIFT) >= round_us)
 		return false;
 	vj->draining = 0;
 	vj_begin_trial(sk, VJ_HUSH,
@@ -1361,23 +1407,28 @@ static void vj_end_hush(struct sock *sk)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!vj->sent || vj_turned_us(tp) < vj_turn_us(tp) >> VJ_HUSHED_SHIFT)
+	if (!vj->sent || vj_turned_us(tp, VJ_ROUNDS_SHIFT) <
+			 vj_turn_us(tp, VJ_ROUNDS_SHIFT) >> VJ_HUSHED_SHIFT)
 		return;
 	vj->trial = VJ_NO_TRIAL;
-	if (vj->quiet > -(s32)vj->sent && vj_is_shown(vj) &&
+	if (vj->quiet > 0 && vj_is_shown(vj) &&
 	    !vj_is_most(vj->sent, vj->sent_lost))
 		vj_hear_hush(vj);
 	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 	vj->answered = 0;
 	vj->quiet = 0;
-	vj_renew_credit(vj, tcp_snd_cwnd(tp));
+	/* room may have been seen meanwhile: then there is a sample, and no account */
+	if (vj_is_blind(vj))
+		vj_renew_credit(vj, tcp_snd_cwnd(tp));
+	else
+		vj_forget_sample(vj);
 }
 
 /*
- * Base has not been seen for long. If the smallest RTT of a round trip has not moved
- * meanwhile, either, though a dip was among them, nobody's packets wait: they do not
- * do so that evenly. Return: the third time, so the path has got longer, and base is
- * what it is now.
+ * Base has not been seen for long. If the smallest RTT of a round trip has not risen
+ * since the look before, either, nobody's packets wait: they do not do so that evenly.
+ * Return: it is so the third time, so the path has got longer, and base is what it is
+ * now.
  */
 static bool vj_note_unseen(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
@@ -1385,25 +1436,19 @@ static bool vj_note_unseen(struct veno_jitter *vj, const struct tcp_sock *tp)
 	u32 rtt_us = vj_standing_rtt_us(vj);
 	bool moved = rtt_us > vj->recent_us + 2 * little_us;
 
-	/* so small a window dips no further */
+	/* so small a window has no dip to learn by */
 	moved |= tcp_snd_cwnd(tp) <= VJ_DELACK_PKTS;
 	vj->flat = moved ? 0 : vj->flat + 1;
 	vj->recent_us = rtt_us - little_us;
 	vj->base_stamp = vj_stamp(tp);
 	if (vj->flat < VJ_PATTERN)
 		return false;
-	vj->flat = 0;
-	vj->base_us = rtt_us;
-	vj->standing_max_us = 0;
-	vj->resisted = 0;
-	vj->tops = 0;
-	vj->vain = 0;
-	vj->fills = 0;
+	vj_move_base(vj, rtt_us);
 	return true;
 }
 
 /* Is it time for a trial? */
-static bool vj_needs_trial(struct sock *sk)
+static bool vj_needs_trial(struct sock *sk, u32 round_us)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -1414,9 +1459,11 @@ static bool vj_needs_trial(struct sock *sk)
 
 	if (vj->state == VJ_STARTUP || vj->draining || vj->listens)
 		return false;
-	unseen = vj_age_us(tp, vj->base_stamp) >
-		 max_t(u32, VJ_BASE_S * USEC_PER_SEC,
-		       VJ_CALM_ROUNDS * (tp->srtt_us >> 3));
+	/* who comes back from a timeout knows too little of its share */
+	unseen = vj_turned_us(tp, VJ_CALM_SHIFT) < round_us &&
+		 !tcp_in_slow_start(tp) &&
+		 vj_age_us(tp, vj->base_stamp) >
+		 vj_turn_us(tp, VJ_CALM_SHIFT) / 4;
 	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
 		if (unseen && vj_note_unseen(vj, tp))
 			return false;
@@ -1426,9 +1473,10 @@ static bool vj_needs_trial(struct sock *sk)
 		if (!vj->vain)
 			half = max(half, w - min(w, 2 * (vj_backlog(tp, vj) >>
 					 VENO_BACKLOG_SHIFT) + 1));
-		if (w <= half)
+		/* the smallest windows look as well, when all others do */
+		if (w <= half && !(unseen && w <= VJ_DELACK_PKTS))
 			return false;
-		vj_begin_trial(sk, VJ_DIP, half, w);
+		vj_begin_trial(sk, VJ_DIP, min(half, w), w);
 		return true;
 	}
 	wait = most < VJ_STARTUP_PKTS ? 2 * VJ_CALM_ROUNDS :
@@ -1486,7 +1534,7 @@ static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
 		vj_end_probe(sk, rate_bytes_per_s, excess);
 		return true;
 	}
-	return vj_hushes(sk, round_us) || vj_needs_trial(sk);
+	return vj_hushes(sk, round_us) || vj_needs_trial(sk, round_us);
 }
 
 /*
@@ -1650,7 +1698,7 @@ static void vj_note_steady(struct veno_jitter *vj, const struct tcp_sock *tp)
 	if (tcp_snd_cwnd(tp) < VJ_DELACK_PKTS)
 		return;
 	if (!vj_is_room(vj, 4 * vj->standing_us / 3)) {
-		vj->queued = vj_less(vj->queued);
+		vj->queued -= !!vj->queued;
 	} else if (++vj->queued == VJ_CALM_ROUNDS) {
 		vj->queued = 0;
 		vj_see_room(vj, true);
@@ -1668,7 +1716,10 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	u32 sent = tp->delivered - vj->round_end + lost;
 	bool excess = vj_note_loss(vj, tp, sent, lost);
 	bool held = vj->hold;
-	u32 round_us = (u32)tp->tcp_mstamp - vj->bandwidth.t_us;
+	/* the first one after a silence has no beginning */
+	u32 round_us = vj->bandwidth.started ?
+		       (u32)tp->tcp_mstamp - vj->bandwidth.t_us :
+		       tp->srtt_us >> 3;
 	u32 queue_us = vj->standing_us;
 	u32 rtt_us = vj_standing_rtt_us(vj);
 	bool jumps = false, falls = false;
@@ -1701,7 +1752,6 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 			vj_answer_excess(sk);
 		return;
 	}
-	/* the first round trip after a silence has no beginning */
 	if (rate)
 		rate = max(rate, vj_rate_without_waits(vj, tp, sent - lost,
 						       last_us));
@@ -2062,6 +2112,8 @@ static u32 vj_ssthresh(struct sock *sk)
 	bool signalled = tcp_loss_is_signalled(tp, probed);
 
 	vj->probed = 0;
+	/* the core counts no loss that a probe has repaired */
+	vj->lost -= probed;
 	vj_note_undo(vj);
 	/* undo gives back the window, not what a trial has made of it */
 	if (vj->trial)
@@ -2091,7 +2143,7 @@ static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
 
 /*
  * tcp_enter_loss() has left one packet above what is in flight, and slow start
- * goes from there as RFC 5681 has it, up to half of what was in flight, or to
+ * goes from there as RFC 5681 has it, up to half of the window before it, or to
  * ocwnd after a loss that was noise. A smaller MTU of the path also comes here
  * (tcp_simple_retransmit()), and is no loss: it leaves nothing to undo, and nothing
  * of what a probe sent more.

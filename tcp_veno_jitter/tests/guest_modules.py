@@ -1183,6 +1183,38 @@ def check_longer(name):
     assert mbps > 15, mbps
 
 
+@claim("short bursts with pauses between them are no path without gain", "veno_jitter")
+def check_bursts_with_pauses(name):
+    seen = {}
+    for pause_ms in range(60, 200, 2):
+        net.PORT += 1
+        with Path(100, delay_ms=25), Flow(name, bulk=False) as flow:
+            time.sleep(0.1)
+            for pkts in (10, 12, 14, 16):
+                flow.sock.sendall(bytes(pkts * flow.info().mss_bytes))
+                time.sleep(pause_ms / 1000)
+            seen[pause_ms] = flow.info()
+    # a round trip after a pause has no rate, so it seemed to bring nothing: a threshold of 2
+    assert all(now.ssthresh_pkts > 10 and now.cwnd_pkts >= 10 for now in seen.values()), seen
+
+
+@claim("twenty of its own see that they are of one kind, and leave a deep queue", "veno_jitter")
+def check_twenty(name):
+    with Path(10, delay_ms=20, queue_pkts=660), contextlib.ExitStack() as stack:
+        flows = []
+        for _ in range(20):
+            net.PORT += 1
+            flows.append(stack.enter_context(Flow(name)))
+            time.sleep(0.2)
+        time.sleep(40)
+        waits_ms = []
+        for _ in range(60):
+            time.sleep(0.5)
+            waits_ms.append(sum(flow.info().srtt_us for flow in flows) / 20 / 1000 - 40)
+    # of 800; some took the others for rivals all the time: 300
+    assert sum(waits_ms) / 60 < 150, waits_ms
+
+
 @claim("120 switches, also in recovery, between it and others on a lossy path")
 def check_switches(name):
     others = [other for other in (*ALL, "cubic", "bbr") if other != name]
