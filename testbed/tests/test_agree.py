@@ -28,7 +28,7 @@ def write_run(folder: Path, backend: str, goodputs: dict[tuple[float, int], floa
     return folder
 
 
-def agree(*folders: Path) -> subprocess.CompletedProcess:
+def agree(*folders: Path | str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-m", "lab.judge.agree", *folders],
         capture_output=True,
@@ -59,9 +59,10 @@ def test_a_difference_is_named_and_fails(tmp_path):
 def test_what_a_point_costs_is_told(tmp_path):
     """In seconds of one core; not where some points are of an earlier run."""
     took = {"wall_s": 10.0, "jobs": 2, "points": 8}
-    values = {(1, 1): 1.0}
+    values = {(1, seed): 1.0 for seed in range(1, 9)}
+    ns3_s = took | {"wall_s": 2.0}
     first = write_run(tmp_path / "a", "virtual", values, **took)
-    second = write_run(tmp_path / "b", "ns-3", values, **took | {"points": 40})
+    second = write_run(tmp_path / "b", "ns-3", values, **ns3_s)
     resumed = write_run(tmp_path / "c", "vm", values, **took, points_of_earlier_runs=3)
     told = "A point took 2.50 s of one core (virtual, Linux 6.12) and 0.50 s (ns-3, 6.12)."
     assert told in agree(first, second).stdout
@@ -73,3 +74,35 @@ def test_what_is_no_run_is_refused(tmp_path):
     done = agree(tmp_path, tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1 and "not the folder of a finished run" in done.stderr
+
+
+def told(done: subprocess.CompletedProcess) -> str:
+    """Return the one line of what was refused."""
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+def test_a_run_with_points_that_failed_is_refused(tmp_path):
+    """What failed is what differs: without it both would agree."""
+    values = {(1, 1): 1.0, (5, 1): 1.0}
+    whole = write_run(tmp_path / "a", "virtual", values, points=2)
+    failed = write_run(tmp_path / "b", "vm", {(1, 1): 1.0}, points=2)
+    for pair in ((whole, failed), (failed, whole)):
+        assert "1 of 2 points have no result" in told(agree(*pair))
+
+
+def test_what_one_run_has_alone_is_named(tmp_path):
+    first = write_run(tmp_path / "a", "virtual", {(1, 1): 1.0, (5, 1): 1.0}, points=2)
+    second = write_run(tmp_path / "b", "vm", {(1, 1): 1.0}, points=1)
+    done = agree(first, second)
+    assert done.returncode == 0
+    assert "Not compared, as the second has it not: loss_pct 5, reno." in done.stdout
+
+
+def test_what_has_no_ratio_is_refused(tmp_path):
+    one, other = (write_run(tmp_path / f"{seed}", "vm", {(1, seed): 1.0}) for seed in (1, 2))
+    assert "no seed in common" in told(agree(one, other))
+    assert "unknown metric 'flows'" in told(agree(one, one, "--metric", "flows"))
+    asked = {"source": {"run": {"duration_s": 10}}}
+    longer = write_run(tmp_path / "longer", "vm", {(1, 1): 1.0}, **asked)
+    assert "they differ in run.duration_s" in told(agree(one, longer))

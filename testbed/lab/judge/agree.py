@@ -11,10 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
+from lab.ask.figures import METRICS
 from lab.common import exits, options
-from lab.common.errors import BadInput
+from lab.common.errors import BadInput, unknown
 from lab.measure.stats import Estimate, estimate
-from lab.run.runs import NS3, place_text, read_meta, read_results
+from lab.run.runs import NS3, check_alike, place_of, read_meta, read_whole
 
 WITHIN = 0.03  # of the first run's median
 
@@ -69,22 +70,27 @@ class Pair:
 
 
 def load(folder: Path, metric: str) -> Run:
+    if metric not in METRICS:
+        raise unknown("metric", metric, METRICS)
     meta = read_meta(folder)
     values: dict[tuple[str, str], dict[int, float]] = {}
-    for result in read_results(folder):
+    for result in read_whole(folder):
         if not result.get(metric):
             raise BadInput(f"{folder} has no {metric} at {result['axes']}: there is no ratio")
-        at = values.setdefault((place_text(result["axes"]), result["algorithm"]), {})
-        at[result["seed"]] = result[metric]
+        key = (place_of(result, meta["scenario"]), result["algorithm"])
+        values.setdefault(key, {})[result["seed"]] = result[metric]
     return Run(meta, values)
 
 
 def compare(first: Run, second: Run) -> list[Pair]:
     """Return what both runs have in common, over the seeds that both ran."""
+    check_alike(first.meta, second.meta)
     pairs = []
     for key in first.values.keys() & second.values.keys():
         a, b = first.values[key], second.values[key]
         seeds = sorted(a.keys() & b.keys())
+        if not seeds:
+            raise BadInput(f"the two runs have no seed in common at {key[0]}, {key[1]}")
         pairs.append(
             Pair(
                 *key,
@@ -110,6 +116,7 @@ def page(first: Run, second: Run, metric: str) -> str:
         "",
         *(f"    {run.meta['command']}" for run in (first, second)),
         "",
+        *_alone(first, second),
         f"{metric}, median and interval ({pairs[0].first.coverage:.1%}) of {pairs[0].first.n}"
         f" seeds. {agreeing} of {len(pairs)} medians agree within {WITHIN:.0%}, the worst is off by"
         f" {worst:.1%}.{_took(first, second)}",
@@ -119,6 +126,12 @@ def page(first: Run, second: Run, metric: str) -> str:
         *(pair.row() for pair in pairs),
     ]
     return "\n".join(lines)
+
+
+def _alone(first: Run, second: Run) -> list[str]:
+    """Return a paragraph that names what the first run has and the second has not."""
+    alone = [", ".join(key) for key in first.values if key not in second.values]
+    return [f"Not compared, as the second has it not: {'; '.join(alone)}.", ""] if alone else []
 
 
 def _took(first: Run, second: Run) -> str:
@@ -144,7 +157,8 @@ def main(
       testbed/run kernels-agree --backend vm --out /tmp/vm
       testbed/veno-lab agree /tmp/virtual /tmp/vm
 
-    Exit status: 0 they agree, 1 a median differs by more than 3 %, 2 bad input.
+    Exit status: 0 they agree, 1 a median differs by more than 3 %, 2 bad input, as where points
+    have no result.
     """
     first, second = load(run, metric), load(other, metric)
     print(page(first, second, metric))

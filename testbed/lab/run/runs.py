@@ -2,13 +2,17 @@
 """Folders of finished runs, as those read them who did not make them."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lab.ask.scenario import TEXTS
 from lab.common.errors import BadInput
 
 NS3 = "ns-3"  # the backend of a run that is no Linux: `veno-lab ns3`
 META, RESULTS = "meta.json", "results.jsonl"
+NOT_MEASURED = (*TEXTS, "claims")  # of a scenario
+NOT_ASKED = ("run.algorithms", "run.seeds", "run.keep_samples")
 
 
 def is_run(folder: Path) -> bool:
@@ -26,6 +30,51 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in _read(folder, RESULTS).splitlines()]
 
 
+def read_whole(folder: Path) -> list[dict[str, Any]]:
+    """Return the results of the run in FOLDER; refuse one in which points have none."""
+    results, planned = read_results(folder), read_meta(folder).get("points", 0)
+    if len(results) < planned:
+        raise BadInput(
+            f"{folder}: {planned - len(results)} of {planned} points have no result: run its"
+            " command again with --resume"
+        )
+    return results
+
+
+def check_alike(first: dict[str, Any], second: dict[str, Any]) -> None:
+    """Refuse two runs, by what they say of themselves, that did not ask the same. They may have
+    other algorithms, seeds and places."""
+    names = [meta.get("scenario") for meta in (first, second)]
+    if names[0] != names[1]:
+        raise BadInput(f"one is a run of {names[0]}, the other of {names[1]}: nothing is common")
+    one, other = map(_asked, (first, second))
+    if unlike := [key for key in one | other if one.get(key) != other.get(key)]:
+        raise BadInput(f"the two runs did not ask the same: they differ in {', '.join(unlike)}")
+
+
+def _asked(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return by dotted keys what results of a run depend on, but for its algorithms and seeds, and
+    which of the places it has."""
+    source = {key: v for key, v in meta.get("source", {}).items() if key not in NOT_MEASURED}
+    source["axes"] = {
+        name: {key: axis.get(key) for key in ("sets", "choices", "random")}
+        for name, axis in source.get("axes", {}).items()
+    }
+    keys = {key: v for key, v in _leaves(source) if key not in NOT_ASKED}
+    keys |= {f"--set {key}": value for key, value in meta.get("set", {}).items()}
+    return keys | {"--quick": meta.get("quick", False)}
+
+
+def _leaves(value: Any, *path: str) -> Iterator[tuple[str, Any]]:
+    """Give what is in VALUE by dotted keys; a list of numbers or names is one value."""
+    tables = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+    if not tables and not isinstance(value, dict):
+        yield ".".join(path), value
+        return
+    for key, item in enumerate(value) if tables else value.items():
+        yield from _leaves(item, *path, str(key))
+
+
 def _read(folder: Path, name: str) -> str:
     if not (folder / name).is_file():
         raise BadInput(f"{folder} is not the folder of a finished run: it has no {name}")
@@ -36,3 +85,9 @@ def place_text(axes: dict[str, Any]) -> str:
     """Return the place of a sweep that AXES are, a dash where nothing is swept."""
     texts = (v if isinstance(v, str) else f"{name} {v:g}" for name, v in axes.items())
     return ", ".join(texts) or "-"
+
+
+def place_of(result: dict[str, Any], run: str) -> str:
+    """Return the place of RESULT, after its scenario where that is not what its RUN is of."""
+    scenario, place = result.get("scenario", run), place_text(result["axes"])
+    return place if scenario == run else f"{scenario}: {place}"
