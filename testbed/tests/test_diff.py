@@ -11,9 +11,11 @@ import pytest
 from conftest import TESTBED
 
 from lab.ask import scenario
+from lab.ask.figures import LESS_IS_BETTER, METRICS, NO_DIRECTION
 from lab.common.errors import BadInput
 from lab.judge import diff, sides
 from lab.judge.ttest import p_below, upper_tail
+from lab.show import plots
 
 PLACES = [{"loss_pct": loss, "path": path} for loss in (0.1, 1, 5, 10) for path in ("a", "b")]
 ALGORITHMS = ("changed", "also", "third")
@@ -114,12 +116,16 @@ def test_too_few_seeds_are_refused():
         diff.compare(*runs, ["goodput_mbps"])
 
 
-def write_run(folder: Path, factor: float) -> Path:
-    folder.mkdir()
+def write_run(folder: Path, factor: float, **more) -> Path:
     lines = results(random.Random(folder.name), {"changed": factor}, 0.005)
+    return write_results(folder, lines, git_commit="0123456789abcdef", **more)
+
+
+def write_results(folder: Path, lines: list[dict], **more) -> Path:
+    folder.mkdir()
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "results.jsonl").write_text(text)
-    meta = {"kernel_release": "6.12", "git_commit": "0123456789abcdef"}
+    meta = {"kernel_release": "6.12", "points": len(lines)} | more
     (folder / "meta.json").write_text(json.dumps(meta))
     return folder
 
@@ -153,6 +159,7 @@ def test_the_command_ends_with_1_for_a_regression_alone(tmp_path):
         (("HEAD", "HEAD", "--bound", "x"), "--bound x: a share, as 3% or 0.03"),
         (("HEAD", "HEAD", "--metrics", "godput_mbps"), "did you mean 'goodput_mbps'"),
         (("HEAD", "./no_such.c"), "no module ./no_such.c"),
+        (("HEAD", "HEAD", "--metrics", "loss_random"), "neither more nor less of it is worse"),
     ],
 )
 def test_what_is_wrong_is_one_line(wrong, told):
@@ -175,7 +182,7 @@ def test_a_run_of_too_few_seeds_is_refused_before_anything_is_measured(tmp_path,
     meta = {"scenario": "demo", "source": {}, "algorithms": ["reno"], "seeds": [1, 2]}
     (run / "meta.json").write_text(json.dumps(meta))
     monkeypatch.setattr(sides, "_run", lambda *_: pytest.fail("it was measured"))
-    wanted = sides.Wanted("", [], "", 10, 1)
+    wanted = sides.Wanted("", [], "", 0, 1)
     with pytest.raises(BadInput) as refused:
         sides.measure(str(run), "HEAD", wanted)
     assert str(refused.value) == (
@@ -188,3 +195,146 @@ def test_a_run_of_too_few_seeds_is_refused_before_anything_is_measured(tmp_path,
 def test_runs_without_a_common_point_are_refused():
     with pytest.raises(BadInput, match="no point in common"):
         diff.compare(results(random.Random(1), {}, 0.01), [], ["goodput_mbps"])
+
+
+def test_a_run_with_points_that_failed_is_refused(tmp_path):
+    """The place that got worse has no result: nothing else differs."""
+    lines = results(random.Random(1), {}, 0.01)
+    whole = write_results(tmp_path / "whole", lines)
+    failed = write_results(tmp_path / "failed", lines[:-10], points=len(lines))
+    done = command(whole, failed)
+    assert done.returncode == 2
+    assert "10 of 240 points have no result" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert command(whole, failed, "--bisect").returncode == 125
+
+
+def test_what_b_has_not_is_named_and_is_no_answer(tmp_path):
+    a = [line | {"fct_s_p50": 1.0} for line in results(random.Random(1), {}, 0.01)]
+    lost = {("changed", 7): {"fct_s_p50": None}}
+    b = [
+        line | lost.get((line["algorithm"], PLACES.index(line["axes"])), {})
+        for line in a
+        if line["algorithm"] != "third"
+    ]
+    folders = write_results(tmp_path / "a", a), write_results(tmp_path / "b", b)
+    done = command(*folders, "--metrics", "fct_s_p50")
+    assert done.returncode == 0, done.stderr
+    told = "Not compared, as B has it not: fct_s_p50 of changed at loss_pct 10, b; third."
+    assert told in done.stdout.splitlines()
+    assert command(*folders, "--metrics", "fct_s_p50", "--bisect").returncode == 125
+
+
+def test_rows_of_a_scorecard_are_not_mixed_up():
+    def card(of_first: float) -> list[dict]:
+        return [
+            {"scenario": row, "algorithm": "x", "axes": {}, "seed": seed, "goodput_mbps": mbps}
+            for row, mbps in (("first", of_first), ("second", 5.0))
+            for seed in range(1, 11)
+        ]
+
+    bad = [change.place for change in regressions(card(10.0), card(1.0))]
+    assert bad == [diff.EVERYWHERE, "first: -"]
+
+
+def test_runs_that_did_not_ask_the_same_are_refused(tmp_path):
+    def run(name: str, scenario: str = "demo", seconds: int = 9, draws: int = 1, **run_) -> Path:
+        axes = {
+            "loss_pct": {"sets": "x", "values": [seconds]},
+            "place": {"random": {"seed": draws}},
+        }
+        source = {"title": name, "run": {"duration_s": seconds} | run_, "axes": axes}
+        return write_run(tmp_path / name, 1.0, scenario=scenario, source=source)
+
+    first = run("first", seeds=3)
+    for other, told in (
+        (run("another", "veno-wan"), "one is a run of demo, the other of veno-wan"),
+        (run("longer", seconds=10), "they differ in run.duration_s"),
+        (run("elsewhere", draws=2), "they differ in axes.place.random.seed"),
+    ):
+        done = command(first, other)
+        assert done.returncode == 2 and told in done.stderr and len(done.stderr.splitlines()) == 1
+    assert command(first, run("more", seeds=9, algorithms=["x"])).returncode == 0
+
+
+def test_random_places_of_other_draws_are_refused():
+    drawn = [
+        [line | {"drawn": {"rate": n}} for line in results(random.Random(n), {}, 0.01)]
+        for n in (1, 2)
+    ]
+    with pytest.raises(BadInput, match="drawn by other seeds"):
+        diff.compare(*drawn, ["goodput_mbps"])
+
+
+@pytest.mark.parametrize("places", [1, 6])
+@pytest.mark.parametrize("seeds", [5, 6, 7])
+def test_a_change_from_nothing_asks_for_seeds_enough(places, seeds):
+    """From 0 to something is the same change in every seed, so chance alone is as likely as that
+    all seeds agree; with as many as are asked for it is a regression."""
+
+    def compared(count: int) -> list[diff.Change]:
+        a, b = (
+            [
+                {"algorithm": "x", "axes": {"p": float(p)}, "seed": s, "unfinished": of * s}
+                for p in range(places)
+                for s in range(1, count + 1)
+            ]
+            for of in (0, 1)
+        )
+        return diff.compare(a, b, ["unfinished"])
+
+    changes = compared(seeds)
+    needed = diff.seeds_needed(changes, 0.01)
+    assert not any(change.is_regression(0.01) for change in changes) and needed > seeds
+    assert f"cannot be told with {seeds}: {needed} are needed" in diff.summary(changes, 0.01)
+    assert all(change.is_regression(0.01) for change in compared(needed))
+    assert diff.seeds_needed(compared(needed), 0.01) == 0
+
+
+def test_a_table_ranks_no_figure_the_other_way_round():
+    assert {*LESS_IS_BETTER, *NO_DIRECTION} <= {*METRICS}
+    assert not LESS_IS_BETTER & NO_DIRECTION
+    for name, shown in plots.METRICS.items():
+        if shown.better:
+            assert (shown.better == "low") == (name in LESS_IS_BETTER), name
+            assert name not in NO_DIRECTION
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"scenario": "demo", "settings": ["x=1"]}, "--scenario, --set: beside a run"),
+        ({"seeds": 6}, "--seeds: beside a run"),
+        ({"algorithms": "reno"}, "--algorithms: beside a run"),
+    ],
+)
+def test_what_would_be_ignored_beside_two_runs_is_refused(tmp_path, options, told):
+    one, other = (str(write_run(tmp_path / name, 1.0)) for name in ("one", "other"))
+    nothing = {"scenario": "", "settings": [], "algorithms": "", "seeds": 0, "jobs": 1}
+    with pytest.raises(BadInput, match=told):
+        sides.measure(one, other, sides.Wanted(**nothing | options))
+
+
+@pytest.mark.parametrize("made", [{"backend": "vm"}, {"backend": "virtual", "kernel": "debug"}])
+def test_a_run_on_another_kernel_is_no_measure(tmp_path, monkeypatch, made):
+    monkeypatch.setattr(sides, "_run", lambda *_: pytest.fail("it was measured"))
+    about = {"scenario": "demo", "source": {}, "algorithms": ["reno"], "seeds": [1, 2, 3, 4, 5]}
+    run = write_run(tmp_path / "mine", 1.0, **about, **made)
+    with pytest.raises(BadInput, match="give two folders"):
+        sides.measure(str(run), "HEAD", sides.Wanted("", [], "", 0, 1))
+
+
+def test_a_run_by_ns3_has_no_commit(tmp_path):
+    lines = results(random.Random(1), {}, 0.01)
+    ours = write_results(tmp_path / "ours", lines, git_commit="0123456789abcdef")
+    theirs = write_results(tmp_path / "theirs", lines, backend="ns-3", kernel_release="3.37")
+    done = command(ours, theirs)
+    assert done.returncode == 0, done.stderr
+    assert "(Linux 6.12, commit 0123456789ab)" in done.stdout and "(3.37)" in done.stdout
+
+
+def test_what_breaks_is_no_answer_to_git(tmp_path):
+    run = write_run(tmp_path / "run", 1.0)
+    broken = write_run(tmp_path / "broken", 1.0)
+    (broken / "results.jsonl").write_text("{")
+    assert command(run, broken).returncode == 1
+    assert command(run, broken, "--bisect").returncode == 125

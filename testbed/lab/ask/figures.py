@@ -87,5 +87,43 @@ METRICS = (
     *JITTER_RATIOS,
     *MEDIUM_FIGURES,
 )
+# Of these less is better; of those that follow neither less nor more is; of all others more.
+LESS_IS_BETTER = {
+    "retransmits",
+    "timeouts",
+    "queue_delay_ms_p50",
+    "queue_delay_ms_p95",
+    "srtt_ms_p50",
+    "fct_s_p50",
+    "fct_s_p95",
+    "unfinished",
+    "loss_congestion",
+    "ce_marks",
+    "queue_drop_pct",
+    "goodput_variation",
+    "timeouts_per_flow",
+    "standing_queue_pkts_p50",
+    "standing_queue_pkts_p95",
+    "standing_queue_flow_pkts_p50",
+    "recovery_s",
+    "unrecovered",
+    "time_to_fair_s",
+    "never_fair",
+    *(name for name in PACKET_FIGURES if name != "power_mbps_per_s"),
+    *HARM_FIGURES,
+    "classified_random_as_congestion",
+    "classified_congestion_as_random",
+    "classified_none_as_random",
+    "classified_none_as_congestion",
+    *(name for name in MEDIUM_FIGURES if name not in ("busy_pct_max", "jain_by_hops_min")),
+}
+NO_DIRECTION = {
+    "fair_share",
+    "loss_random",
+    "classified_random_as_random",
+    "classified_congestion_as_congestion",
+    *JITTER_RATIOS,
+    "busy_pct_max",
+}
 # What a claim may hold a metric against besides another algorithm.
 LIMITS = ("bound", "residual")

@@ -8,6 +8,8 @@ by a paired t-test, with Holm's correction for how often it is asked. A regressi
 by that test (ALPHA), in the whole interval of its median, and by more than the bound there.
 """
 
+import math
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab.ask.figures import METRICS
+from lab.ask.figures import LESS_IS_BETTER, METRICS, NO_DIRECTION
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
 from lab.judge import sides
@@ -26,17 +28,11 @@ from lab.judge.sides import SEEDS_MIN
 from lab.judge.ttest import p_below
 from lab.measure.stats import Estimate, estimate
 from lab.run import completion
-from lab.run.runs import place_text, read_meta, read_results
+from lab.run.runs import NS3, check_alike, place_of, read_meta, read_whole
 
 ALPHA = 0.01  # chance of one false alarm or more in a whole comparison, halved between the two
 EVERYWHERE = "all places"
 TABLE_WIDTH = 140  # characters: a row is one line, for scripts that read it
-LESS_IS_BETTER = (
-    "retransmits", "timeouts", "queue_delay_", "standing_queue_", "srtt_", "owd_", "self_delay_",
-    "fct_", "unfinished", "queue_drop", "loss_congestion", "harm", "recovery_", "unrecovered",
-    "time_to_fair_", "never_fair", "rtt_ms_", "retry_drops", "own_queue_drops", "drops_per_s",
-    "goodput_variation", "ce_marks", "collisions",
-)  # fmt: skip
 EXIT_REGRESSION, EXIT_CANNOT_TELL = 1, 125  # the second: what `git bisect run` skips
 
 app = options.new_app()
@@ -47,7 +43,8 @@ Values = dict[tuple[str, str], dict[int, float]]  # (algorithm, place) -> seed -
 @dataclass(frozen=True)
 class Change:
     """What became of METRIC for ALGORITHM at PLACE. CHANGES: of each seed, above 0 where it is
-    better; P: of a t-test that it is worse; WORSE: that stands Holm's correction."""
+    better; P: of a t-test that it is worse; WORSE: that stands Holm's correction; ASKED: how often
+    it was asked."""
 
     metric: str
     algorithm: str
@@ -57,6 +54,7 @@ class Change:
     changes: tuple[float, ...]
     p: float
     worse: bool = False
+    asked: int = 1
 
     @property
     def estimate(self) -> Estimate:
@@ -69,6 +67,14 @@ class Change:
     def is_regression(self, bound: float) -> bool:
         return self.worse and self.estimate.high < 0 and self.estimate.median < -bound
 
+    def seeds_needed(self, bound: float) -> int:
+        """Return with how many seeds a change beyond BOUND that is the same in all of them, as from
+        nothing to something is, would be certain; 0 if it is, or is no such change."""
+        first = self.changes[0]
+        if self.worse or first >= -bound or any(change != first for change in self.changes):
+            return 0
+        return math.ceil(math.log2(2 * self.asked / ALPHA))
+
 
 def compare(
     first: Iterable[dict[str, Any]], second: Iterable[dict[str, Any]], metrics: Iterable[str]
@@ -76,10 +82,11 @@ def compare(
     """Return the change of each of METRICS from the FIRST results to the SECOND, for each algorithm
     over all places, and at each place that both have, over the seeds that both have."""
     first, second = list(first), list(second)
+    _check_drawn(first, second)
     overall: list[Change] = []
     places: list[Change] = []
     for metric in metrics:
-        a, b = _values(first, metric), _values(second, metric)
+        a, b = _sides(first, second, metric)
         of_metric = [_change(metric, key, a[key], b[key]) for key in a if key in b]
         of_metric = [change for change in of_metric if change.changes]
         places += of_metric
@@ -93,19 +100,52 @@ def compare(
     return [*_corrected(overall), *_corrected(places)]
 
 
-def _values(results: list[dict[str, Any]], metric: str) -> Values:
-    found: Values = {}
-    for result in results:
-        if result.get(metric) is not None:
-            key = (result["algorithm"], place_text(result["axes"]))
-            found.setdefault(key, {})[result["seed"]] = float(result[metric])
-    return found
+def alone(
+    first: list[dict[str, Any]], second: list[dict[str, Any]], metrics: Iterable[str]
+) -> list[str]:
+    """Return what cannot be compared, as the FIRST results have it and the SECOND have not:
+    algorithms, points of seeds that both have, or METRICS of them."""
+    seeds = {result["seed"] for result in second}
+    algorithms = {result["algorithm"] for result in second}
+    found = []
+    for metric in metrics:
+        a, b = _sides(first, second, metric)
+        for (algorithm, place), values in a.items():
+            if algorithm not in algorithms:
+                found.append(algorithm)
+            elif values.keys() & seeds - b.get((algorithm, place), {}).keys():
+                found.append(f"{metric} of {algorithm} at {place}")
+    return list(dict.fromkeys(found))
+
+
+def _sides(
+    first: list[dict[str, Any]], second: list[dict[str, Any]], metric: str
+) -> tuple[Values, Values]:
+    """Return what is known of METRIC on both sides."""
+    scenarios = {result.get("scenario", "") for result in (*first, *second)}
+    run = scenarios.pop() if len(scenarios) == 1 else ""
+    a, b = {}, {}
+    for found, results in ((a, first), (b, second)):
+        for result in results:
+            if result.get(metric) is not None:
+                key = (result["algorithm"], place_of(result, run))
+                found.setdefault(key, {})[result["seed"]] = float(result[metric])
+    return a, b
+
+
+def _check_drawn(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> None:
+    """Refuse random places that are not the same places."""
+    drawn = {(r.get("scenario"), place_of(r, "")): r.get("drawn") for r in first}
+    for result in second:
+        scenario, place = result.get("scenario"), place_of(result, "")
+        if drawn.get((scenario, place), result.get("drawn")) != result.get("drawn"):
+            raise BadInput(f"{place} is another place in each run: they were drawn by other seeds")
 
 
 def _relative(metric: str, a: float, b: float) -> float:
     """Return the change from A to B as a share of the larger, above 0 where it is better."""
     change = (b - a) / max(abs(a), abs(b)) if a != b else 0.0
-    return -change if metric.startswith(LESS_IS_BETTER) else change
+    return -change if metric in LESS_IS_BETTER else change
 
 
 def _change(metric: str, key: tuple[str, str], a: dict[int, float], b: dict[int, float]) -> Change:
@@ -142,7 +182,7 @@ def _corrected(family: list[Change]) -> list[Change]:
         if change.p > ALPHA / 2 / (len(asked) - i):
             break
         worse.add(id(change))
-    return [replace(change, worse=id(change) in worse) for change in family]
+    return [replace(c, worse=id(c) in worse, asked=len(asked)) for c in family]
 
 
 def table(changes: list[Change], bound: float, console: Console, everything: bool) -> None:
@@ -181,7 +221,17 @@ def summary(changes: list[Change], bound: float) -> str:
     if bad:
         worst = min(median(change.changes) for change in bad)
         return told + f"{len(bad)} regressions beyond {bound:.1%}, the worst {-worst:.1%}."
-    return told + f"No regression beyond {bound:.1%} is certain."
+    told += f"No regression beyond {bound:.1%} is certain."
+    if needed := seeds_needed(changes, bound):
+        told += f" What is worse by as much in every seed cannot be told with {seeds}: {needed} are"
+        told += " needed."
+    return told
+
+
+def seeds_needed(changes: list[Change], bound: float) -> int:
+    """Return how many seeds would make all of CHANGES certain that cannot be with those there
+    are; 0 if there is none."""
+    return max((change.seeds_needed(bound) for change in changes), default=0)
 
 
 def parse_bound(text: str) -> float:
@@ -222,13 +272,18 @@ def main(
         str,
         typer.Option(
             metavar="A,B",
-            help="Of the scenario, these only.",
+            help="These only, where not both are folders.",
             autocompletion=completion.algorithms,
         ),
     ] = "",
     seeds: Annotated[
-        int, typer.Option(metavar="N", help="Seeds 1 to N, where neither is a folder.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Seeds 1 to N, where neither is a folder.",
+            show_default=str(sides.SEEDS_USUAL),
+        ),
+    ] = None,
     jobs: options.Jobs = 0,
     all_: Annotated[bool, typer.Option("--all", help="Show every place.")] = False,
     bisect: Annotated[
@@ -258,25 +313,49 @@ def main(
         for metric in of_metrics:
             if metric not in METRICS:
                 raise unknown("metric", metric, METRICS)
-        wanted = sides.Wanted(scenario, set_ or [], algorithms, seeds, options.job_count(jobs))
+            if metric in NO_DIRECTION:
+                raise BadInput(f"--metrics {metric}: neither more nor less of it is worse")
+        options.check_seed(seeds)
+        jobs = options.job_count(jobs)
+        wanted = sides.Wanted(scenario, set_ or [], algorithms, seeds or 0, jobs)
         folders = sides.measure(a, b, wanted)
-        regressions = _report(folders, of_metrics, share, all_)
-    except (BadInput, LabError) as error:
+        status = _report(folders, of_metrics, options.names(algorithms), share, all_)
+    except Exception as error:  # git takes any status but this for an answer
         if not bisect:
             raise
-        typer.echo(f"diff: {error}", err=True)
-        raise typer.Exit(EXIT_CANNOT_TELL) from None
-    raise typer.Exit(EXIT_REGRESSION if regressions else 0)
+        told = str(error) if isinstance(error, BadInput | LabError) else traceback.format_exc()
+        typer.echo(f"diff: {told}", err=True)
+        status = EXIT_CANNOT_TELL
+    raise typer.Exit(status if bisect or status != EXIT_CANNOT_TELL else 0)
 
 
-def _report(folders: tuple[Path, Path], metrics: tuple[str, ...], bound: float, all_: bool) -> int:
-    """Print the comparison of two runs; return how many regressions there are."""
-    changes = compare(*map(read_results, folders), metrics)
+def _report(
+    folders: tuple[Path, Path],
+    metrics: tuple[str, ...],
+    algorithms: tuple[str, ...],
+    bound: float,
+    all_: bool,
+) -> int:
+    """Print the comparison of two runs, of these ALGORITHMS alone if any are named; return the exit
+    status."""
+    metas = [read_meta(folder) for folder in folders]
+    check_alike(*metas)
+    first, second = (
+        [r for r in read_whole(folder) if not algorithms or r["algorithm"] in algorithms]
+        for folder in folders
+    )
+    changes = compare(first, second, metrics)
     console = Console(width=TABLE_WIDTH, highlight=False)
-    for name, folder in zip("AB", folders, strict=True):
-        meta = read_meta(folder)
-        of = f"Linux {meta['kernel_release']}, commit {meta['git_commit'][:12]}"
+    for name, folder, meta in zip("AB", folders, metas, strict=True):
+        linux = "" if meta.get("backend") == NS3 else "Linux "
+        commit = f", commit {meta['git_commit'][:12]}" if meta.get("git_commit") else ""
+        of = f"{linux}{meta['kernel_release']}{commit}"
         console.print(f"{name}: {folder} ({of})", markup=False, soft_wrap=True)
     table(changes, bound, console, all_)
+    lost = alone(first, second, metrics)
+    if lost:
+        console.print(f"Not compared, as B has it not: {'; '.join(lost)}.", markup=False)
     console.print(summary(changes, bound), markup=False, soft_wrap=True)
-    return sum(change.is_regression(bound) for change in changes)
+    if any(change.is_regression(bound) for change in changes):
+        return EXIT_REGRESSION
+    return EXIT_CANNOT_TELL if lost or seeds_needed(changes, bound) else 0

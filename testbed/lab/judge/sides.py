@@ -18,23 +18,37 @@ from typing import Any
 from lab.ask import scenario as scenarios
 from lab.common.errors import BadInput, LabError
 from lab.common.options import overrides
+from lab.run.backends.virtual import LAB_KERNEL, VirtualBackend
 from lab.run.build import BUILD, PROJECT
 from lab.run.runs import is_run, read_meta
 
 RESULTS = Path("results") / "diff"
 SEEDS_MIN = 5  # with fewer nothing is certain
+SEEDS_USUAL = 10
 KINDS = "the folder of a run, a commit, a kernel source, or a module (.c, .ko, or its folder)"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to run where there is no run to go by."""
+    """What to run where there is no run to go by; SEEDS 0: as many as are usual."""
 
     scenario: str
     settings: list[str]
     algorithms: str
     seeds: int
     jobs: int
+
+    def check(self, folders: int) -> None:
+        """Refuse what was given for nothing, beside so many FOLDERS of runs."""
+        told = {
+            "--scenario": self.scenario,
+            "--set": self.settings,
+            "--seeds": self.seeds,
+            "--algorithms": self.algorithms if folders > 1 else "",
+        }
+        given = [option for option, value in told.items() if value]
+        if folders and given:
+            raise BadInput(f"{', '.join(given)}: beside a run it is the run that says what is run")
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,7 @@ def measure(a: str, b: str, wanted: Wanted) -> tuple[Path, Path]:
     """Return two folders of runs: A and B, or what was measured of them."""
     folders = {text: Path(text) for text in (a, b) if is_run(Path(text))}
     others = [text for text in (a, b) if text not in folders]
+    wanted.check(2 - len(others))
     if not others:
         return Path(a), Path(b)
     found = {text: _side(text) for text in others}
@@ -63,11 +78,12 @@ def measure(a: str, b: str, wanted: Wanted) -> tuple[Path, Path]:
                 f" run it again with --seeds {SEEDS_MIN + 1} --out {text} --resume"
             )
     elif wanted.scenario:
-        if wanted.seeds < SEEDS_MIN:
-            raise BadInput(f"--seeds {wanted.seeds}: {SEEDS_MIN} are needed")
+        count = wanted.seeds or SEEDS_USUAL
+        if count < SEEDS_MIN:
+            raise BadInput(f"--seeds {count}: {SEEDS_MIN} are needed")
         loaded = scenarios.load(wanted.scenario, overrides(wanted.settings))
         name, source = loaded.id, loaded.source
-        algorithms, seeds = ",".join(loaded.run.algorithms), list(range(1, wanted.seeds + 1))
+        algorithms, seeds = ",".join(loaded.run.algorithms), list(range(1, count + 1))
     else:
         raise BadInput("neither is the folder of a run: say what to run with --scenario NAME")
     algorithms = wanted.algorithms or algorithms
@@ -96,6 +112,12 @@ def _as(folder: Path) -> tuple[str, dict[str, Any], str, list[int]]:
     meta = read_meta(folder)
     if "source" not in meta:
         raise BadInput(f"{folder} is no run of one scenario: it cannot be repeated here")
+    made = meta.get("backend", VirtualBackend.name), meta.get("kernel", LAB_KERNEL)
+    if made != (VirtualBackend.name, LAB_KERNEL):
+        raise BadInput(
+            f"{folder}: only runs of the virtual lab with its usual kernel can be measured against:"
+            " give two folders"
+        )
     return meta["scenario"], meta["source"], ",".join(meta["algorithms"]), meta["seeds"]
 
 

@@ -16,13 +16,14 @@ from lab.run import build as builds
 from lab.run import costs
 from lab.run.backends.base import Backend, check_room, folder_with_room
 
-GUEST_MEMORY_MB = {"lab": 256, "debug": 768}  # by kernel
+LAB_KERNEL = "lab"
+GUEST_MEMORY_MB = {LAB_KERNEL: 256, "debug": 768}  # by kernel
 RESULTS_ROOM_MB = 128
-SLOWER_BY = {"lab": 1, "debug": 6}
+SLOWER_BY = {LAB_KERNEL: 1, "debug": 6}
 TIME_START_NS = 1_700_000_000_000_000_000  # what the lab's wall clock says at boot
 
 
-def room_for_memory(memory_mb: int = GUEST_MEMORY_MB["lab"]) -> Path:
+def room_for_memory(memory_mb: int = GUEST_MEMORY_MB[LAB_KERNEL]) -> Path:
     """Return a folder that has room for guests' memory files and allows to execute them."""
     return folder_with_room(memory_mb + RESULTS_ROOM_MB, "a guest's memory", executable=True)
 
@@ -36,7 +37,7 @@ class VirtualBackend(Backend):
     boot_cost_s = 2.5
     pair_cost_s = 0.5
 
-    def __init__(self, build: builds.Build | None = None, kernel: str = "lab"):
+    def __init__(self, build: builds.Build | None = None, kernel: str = LAB_KERNEL):
         """KERNEL: lab, or debug, which checks itself and is slower."""
         if kernel not in GUEST_MEMORY_MB:
             raise unknown("kernel of the virtual backend", kernel, GUEST_MEMORY_MB)
@@ -73,6 +74,7 @@ class VirtualBackend(Backend):
     def describe(self) -> dict:
         return {
             "backend": self.name,
+            "kernel": self.kernel,
             "kernel_release": self.build.kernel.release,
             "kernel_build": self.build.kernel.key,
             "module_srcversions": self.build.srcversions(),

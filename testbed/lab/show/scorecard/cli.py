@@ -215,6 +215,7 @@ class _Run:
             "title": "Scorecard",
             "judged": self.judged,
             "quick": self.choice.quick,
+            "set": dict(self.choice.overrides),
             "rows": [row.id for section in self.sections for row in section.rows],
         }
         jobs = min(self.jobs, len(todo)) if self.backend.side_by_side else 1
