@@ -124,13 +124,13 @@ def card(tmp_path, values: dict[str, list[float]], failed: str = "", section: st
     results = [
         {
             "scenario": "r", "algorithm": name, "seed": 1, "axes": {"loss": place},
-            "queue_drop_pct": of[place], "goodput_mbps": 1.0,
+            "queue_drop_pct": of[place], "goodput_mbps": 1.0, "flows": [],
         }
         for name, of in values.items()
         for place in range(2)
         if not (name == failed and place)
     ]  # fmt: skip
-    return judge.judge(sections, list(values), results, stopped)
+    return judge.judge(sections, list(values), results, [1], stopped)
 
 
 def stopped(_row, _algorithm, place):
@@ -183,6 +183,75 @@ def test_a_row_that_this_kernel_can_do_with_nobody_is_left_out_and_said(tmp_path
     failed = RowVerdict(row, "mine", NONE, (), (Gap(at[0], "no sch_x", True), Gap(at[1], "panic")))
     assert judge.together([passed, lacking]) == WITHIN
     assert judge.together([passed, failed]) == judge.together([lacking]) == NONE
+
+
+RIVALS = """
+section = "5.9"
+title = "t"
+asks = "a"
+[[rows]]
+id = "r"
+title = "r"
+[[rows.figures]]
+metric = "harm_pct"
+fails_above = 90
+breaks = "starves"
+[[rows.figures]]
+metric = "goodput_mbps"
+better = "more"
+"""
+
+
+def contested(tmp_path, harms: dict[str, list[float | None]]) -> judge.Card:
+    """Judge RIVALS. HARMS: algorithm -> harm_goodput in its seeds, of which there are two."""
+    for name in (rows.BASE, rows.KNOWN):
+        (tmp_path / name).write_text((rows.FOLDER / name).read_text())
+    (tmp_path / "5.9.toml").write_text(RIVALS)
+    results = [
+        {
+            "scenario": "r", "algorithm": name, "seed": seed, "axes": {}, "goodput_mbps": 1.0,
+            "harm_goodput": harm, "flows": [{"kind": "rival"}],
+        }
+        for name, of in harms.items()
+        for seed, harm in enumerate(of, 1)
+    ]  # fmt: skip
+    return judge.judge(rows.load(Choice(), tmp_path), list(harms), results, [1, 2], stopped)
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "verdict", "why"),
+    [
+        ([0.1, 0.1], [0.1, 0.1], WITHIN, ""),
+        ([0.1], [0.1, 0.1], NONE, "1 of 2 seeds: the lab kernel stopped"),  # of those that failed
+        ([None, None], [0.1, 0.1], NONE, "not measured in all seeds: harm to the rivals' goodput"),
+        ([0.1, None], [0.1, 0.1], NONE, "not measured in all seeds: harm to the rivals' goodput"),
+        # the points beside their own kind failed, so nobody's harm is known
+        (
+            [None, None],
+            [None, None],
+            NONE,
+            "not measured in all seeds: harm to the rivals' goodput",
+        ),
+        ([0.95, None], [0.1, 0.1], FAILS, "not measured in all seeds: harm to the rivals' goodput"),
+    ],
+)
+def test_what_is_not_known_whole_is_never_counted_as_passed(tmp_path, mine, others, verdict, why):
+    judged = contested(tmp_path, {"mine": mine, "reno": others, "cubic": others, "bbr": others})
+    of = judged.rows["r", "mine"]
+    assert of.verdict == verdict and [gap.why for gap in of.missing] == [why] * bool(why)
+
+
+def test_a_gate_is_shut_where_a_row_has_no_result_that_the_kernel_can_do(tmp_path, capsys):
+    judged = contested(tmp_path, {"mine": [None, None]})
+    run = cli._Run(Choice(), judged.sections, None, tmp_path, 1)
+    run.judged = ["mine"]
+    assert not run._passes(judged)
+    assert "mine cannot be judged in r: not measured in all seeds" in capsys.readouterr().err
+    (row,) = judged.sections[0].rows
+    lacking = Gap(judge.places(row.scenario)[0], "no sch_x here", lacking=True)
+    judged.rows["r", "mine"] = RowVerdict(row, "mine", NONE, (), (lacking,))
+    assert run._passes(judged)
+    assert "mine cannot be judged in r: no sch_x here" in capsys.readouterr().err
 
 
 class WithoutMedium(Recorder):

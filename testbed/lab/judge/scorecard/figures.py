@@ -9,6 +9,7 @@ from lab.ask.points import full_frame_bytes
 
 Result = dict[str, Any]
 RIVAL = "rival"  # the name of the [[flows]] table that is done harm
+OF_RIVALS = ("harm_", "rival_")  # what the figures about it begin with
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,19 @@ and *within* otherwise. A reference is compared with the other references.
 
 A row fails where one place of one figure does. It is worse where one of its figures is worse at a
 quarter of its places or more, better where no figure is worse and one is better at half of the
-places. A section is what the worst of its rows is; better if none is worse and one is better.
+places. Where a place has not all seeds, or not all of a figure that has a bound, a row that fails
+nowhere cannot be judged. A section is what the worst of its rows is; better if none is worse and
+one is better.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from lab.ask.parts import Scenario, axis_text
-from lab.judge.scorecard.figures import FIGURES, Result
+from lab.judge.scorecard.figures import FIGURES, OF_RIVALS, Result, rivals
 from lab.judge.scorecard.rows import REFERENCES, STANDARDS, Figure, Row, Section
 from lab.measure.stats import Estimate, estimate
 
@@ -31,7 +33,7 @@ Place = tuple[tuple[str, Any], ...]  # (axis, value), in the scenario's order
 
 @dataclass(frozen=True)
 class Gap:
-    """A place without a result, and WHY. LACKING: this kernel can do it with no algorithm."""
+    """A place without all results, and WHY. LACKING: this kernel can do it with no algorithm."""
 
     place: Place
     why: str
@@ -79,11 +81,14 @@ class RowVerdict:
     missing: tuple[Gap, ...] = ()
 
     @property
+    def kernel_lacks(self) -> bool:
+        """Say whether what is missing is what the kernel can do with no algorithm."""
+        return bool(self.missing) and all(gap.lacking for gap in self.missing)
+
+    @property
     def lacking(self) -> bool:
         """Say whether the kernel can do nothing of the row, whoever is judged."""
-        return len(self.missing) == len(places(self.row.scenario)) and all(
-            gap.lacking for gap in self.missing
-        )
+        return self.kernel_lacks and len(self.missing) == len(places(self.row.scenario))
 
     def worst(self, count: int = 1) -> list[Cell]:
         """Return the cells of the COUNT worst places, the worst first."""
@@ -124,17 +129,26 @@ class Card:
 
     def failing(self, algorithm: str) -> list[RowVerdict]:
         """Return the rows that ALGORITHM fails, in order."""
+        return self._with(algorithm, FAILS)
+
+    def undone(self, algorithm: str) -> list[RowVerdict]:
+        """Return the rows that could not be done with ALGORITHM, in order."""
+        return self._with(algorithm, NONE)
+
+    def _with(self, algorithm: str, verdict: str) -> list[RowVerdict]:
         rows = [self.rows[row.id, algorithm] for s in self.sections for row in s.rows]
-        return [verdict for verdict in rows if verdict.verdict == FAILS]
+        return [row for row in rows if row.verdict == verdict]
 
 
 def judge(
     sections: list[Section],
     algorithms: Sequence[str],
     results: Iterable[Result],
+    seeds: Sequence[int],
     why_missing: WhyMissing,
 ) -> Card:
-    """Return the verdicts about ALGORITHMS."""
+    """Return the verdicts about ALGORITHMS, each of which was to have a result of all SEEDS at each
+    place."""
     card = Card([section for section in sections if section.rows], list(algorithms))
     by_row = defaultdict(list)
     for result in results:
@@ -142,14 +156,19 @@ def judge(
     for section in card.sections:
         for row in section.rows:
             values = _values(row, by_row[row.id])
-            there = {(result["algorithm"], _place(row, result)) for result in by_row[row.id]}
+            wanted = _wanted(row, by_row[row.id], values, len(seeds))
+            there = defaultdict(set)
+            for result in by_row[row.id]:
+                there[result["algorithm"], _place(row, result)].add(result["seed"])
             for algorithm in algorithms:
-                missing = tuple(
-                    why_missing(row, algorithm, place)
-                    for place in places(row.scenario)
-                    if (algorithm, place) not in there
-                )
-                card.rows[row.id, algorithm] = _row(row, algorithm, values, missing)
+                missing = []
+                for place in places(row.scenario):
+                    count = len({*seeds} - there[algorithm, place])
+                    if count:
+                        gap = why_missing(row, algorithm, place)
+                        of = f"{count} of {len(seeds)} seeds: " * (count < len(seeds))
+                        missing.append(replace(gap, why=of + gap.why))
+                card.rows[row.id, algorithm] = _row(row, algorithm, values, missing, wanted)
         for algorithm in algorithms:
             of = [card.rows[row.id, algorithm] for row in section.rows]
             card.totals[section.number, algorithm] = together(of)
@@ -189,6 +208,7 @@ def drawn_text(scenario: Scenario, place: Place) -> str:
 
 
 Values = dict[tuple[Figure, Place, str], Estimate]
+Wanted = dict[tuple[Figure, Place], int]  # of how many seeds
 
 
 def _values(row: Row, results: list[Result]) -> Values:
@@ -202,22 +222,45 @@ def _values(row: Row, results: list[Result]) -> Values:
     return {key: estimate(values) for key, values in found.items()}
 
 
+def _wanted(row: Row, results: list[Result], values: Values, seeds: int) -> Wanted:
+    """Return of how many seeds each figure with a bound must have a value at each place: of as many
+    as one algorithm has; if it is about rivals, of all where there are any."""
+    wanted = defaultdict(int)
+    for (figure, place, _), value in values.items():
+        if figure.bound:
+            wanted[figure, place] = max(wanted[figure, place], value.n)
+    of_rivals = [f for f in row.figures if f.bound and f.metric.startswith(OF_RIVALS)]
+    if of_rivals:
+        contested = {_place(row, result) for result in results if rivals(result)}
+        wanted |= dict.fromkeys(product(of_rivals, contested), seeds)
+    return wanted
+
+
 def _place(row: Row, result: Result) -> Place:
     return tuple((axis.name, result["axes"][axis.name]) for axis in row.scenario.axes)
 
 
-def _row(row: Row, algorithm: str, values: Values, missing: tuple[Gap, ...]) -> RowVerdict:
+def _row(
+    row: Row, algorithm: str, values: Values, missing: list[Gap], wanted: Wanted
+) -> RowVerdict:
     without = {gap.place for gap in missing}
-    cells = [
-        _cell(figure, place, algorithm, values)
-        for place in places(row.scenario)
-        if place not in without
-        for figure in row.figures
-    ]
+    cells, unknown = [], []
+    for place in places(row.scenario):
+        if place in without:
+            continue
+        of_place = [_cell(figure, place, algorithm, values) for figure in row.figures]
+        cells += of_place
+        labels = [
+            FIGURES[cell.figure.metric].label
+            for cell in of_place
+            if (cell.value.n if cell.value else 0) < wanted.get((cell.figure, place), 0)
+        ]
+        if labels:
+            unknown.append(Gap(place, f"not measured in all seeds: {', '.join(labels)}"))
     verdict = _row_verdict(row, cells)
-    if missing and verdict != FAILS:
+    if (missing or unknown) and verdict != FAILS:
         verdict = NONE
-    return RowVerdict(row, algorithm, verdict, tuple(cells), missing)
+    return RowVerdict(row, algorithm, verdict, tuple(cells), (*missing, *unknown))
 
 
 def _row_verdict(row: Row, cells: list[Cell]) -> str:

@@ -2,6 +2,7 @@
 """The command `testbed/run scorecard`."""
 
 import sys
+from collections import defaultdict
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -75,7 +76,8 @@ def main(
         typer.Option(
             "--gate",
             help="Exit with 3 if one of --algorithms fails a row that is no known failure of it"
-            " (testbed/scorecard/known-failures.toml).",
+            " (testbed/scorecard/known-failures.toml), or has no result in one that this kernel"
+            " can do.",
         ),
     ] = False,
     list_: Annotated[
@@ -222,8 +224,11 @@ class _Run:
         sweep = runner.run_points(
             todo, self.backend, store, jobs, lambda _: False, about, harm.add, self.crew
         )
-        why = partial(self._why_missing, {_key(point): point for point in todo}, store)
-        card = judge.judge(self.sections, self.columns, sweep.results, why)
+        planned = defaultdict(list)
+        for point in todo:
+            planned[_key(point)].append(point)
+        why = partial(self._why_missing, planned, store)
+        card = judge.judge(self.sections, self.columns, sweep.results, seeds, why)
         meta = store.read_json("meta.json")
         troubles = self._troubles(todo, store)
         written = page.write(
@@ -237,9 +242,11 @@ class _Run:
             return Gap(place, self.refused[algorithm].complaint)
         if complaint := self.impossible.get((row.id, algorithm, place)):
             return Gap(place, complaint, lacking=True)
-        point = planned.get((row.id, algorithm, place))
-        log = store.folder / "logs" / f"{point.id}.log" if point else None
-        return Gap(place, log.read_text().splitlines()[1] if log and log.exists() else NOT_RUN)
+        for point in planned.get((row.id, algorithm, place), ()):
+            log = store.folder / "logs" / f"{point.id}.log"
+            if not store.has(point) and log.exists():
+                return Gap(place, log.read_text().splitlines()[1])
+        return Gap(place, NOT_RUN)
 
     def _troubles(self, todo: list[Point], store: Store) -> list[tuple[str, str]]:
         """Return (what, console) of each module and point that failed."""
@@ -277,7 +284,8 @@ class _Run:
         return EXIT_GATE if gate and not self._passes(card) else 0
 
     def _passes(self, card: Card) -> bool:
-        """Say whether nothing judged fails a row that it is not known to fail; name what does."""
+        """Say whether nothing judged fails a row that it is not known to fail, and each row was
+        judged that this kernel can do; name what does not pass, and what is lacking."""
         passes, known = True, rows.known_failures()
         for algorithm in self.judged:
             failing = [verdict.row.id for verdict in card.failing(algorithm)]
@@ -285,6 +293,11 @@ class _Run:
             for row in new:
                 print(f"run: gate: {algorithm} fails {row}, no known failure", file=sys.stderr)
             passes = passes and not new
+            for verdict in card.undone(algorithm):
+                row, whys = verdict.row.id, dict.fromkeys(gap.why for gap in verdict.missing)
+                of = "; ".join(whys) or "nothing of it was measured"
+                print(f"run: gate: {algorithm} cannot be judged in {row}: {of}", file=sys.stderr)
+                passes = passes and verdict.kernel_lacks
             ran = [row.id for section in card.sections for row in section.rows]
             for row in known.get(algorithm, ()):
                 done = row in ran and card.rows[row, algorithm].verdict != judge.NONE
