@@ -5,6 +5,7 @@ import json
 import subprocess
 
 import pytest
+import typer
 from conftest import TESTBED
 
 from lab.ask import scenario
@@ -95,3 +96,18 @@ def test_the_command_runs_an_experiment_and_goes_on_with_what_is_there(tmp_path)
     assert "not measured" not in tables[0] and "points," not in done.stderr
     refused = subprocess.run([*command, "--publish"], capture_output=True, text=True)
     assert refused.returncode == 2 and "--quick is no result" in refused.stderr
+
+
+def test_what_failed_is_not_published(tmp_path, monkeypatch):
+    """The folder of a run that failed has the files that a run leaves, too."""
+    names = ("jtcp-jr", "jtcp-k")
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.json").write_text("{}")
+        (tmp_path / name / "results.jsonl").touch()
+    published = []
+    monkeypatch.setattr(papers, "_run", lambda one, *_: one.id != "jtcp-k")
+    monkeypatch.setattr(papers, "_publish", published.extend)
+    with pytest.raises(typer.Exit) as ended:
+        papers.main(out=tmp_path, only=",".join(names), seeds=None, quick=False, publish=True)
+    assert ended.value.exit_code == 1 and [folder.name for folder in published] == ["jtcp-jr"]

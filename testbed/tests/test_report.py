@@ -18,6 +18,7 @@ from lab.ask.figures import CLASSIFIED
 from lab.ask.parts import Scenario
 from lab.ask.points import bound_mbps, resolve
 from lab.ask.scenario import parse
+from lab.common.errors import BadInput
 from lab.judge import claims
 from lab.judge.verdicts import scores
 from lab.measure import ratios
@@ -555,6 +556,30 @@ def test_a_run_that_was_resumed_does_not_say_how_long_it_took(tmp_path):
     resumed = {"points_of_earlier_runs": 4}
     assert "6 points. " in publish.page(scenario, results, make_meta(results, **resumed), {})
     assert "6, 4 of them of earlier runs" in write(scenario, results, tmp_path, **resumed)
+
+
+def test_a_published_page_says_what_to_know_before_believing_it():
+    scenario = make_scenario()
+    results = make_results(scenario, ("jtcp",), seeds=6)
+    assert "\n> " not in publish.page(scenario, results, make_meta(results), {})
+    few = [result for result in results if result["seed"] < 3]
+    page = publish.page(scenario, few, make_meta(results, git_dirty=True), {})
+    assert re.findall("^> (.*)", page, re.M) == [
+        "Smoke test, not a result: 2 seeds, 5 needed.",
+        "4 of 6 points have no result.",
+        "The working tree had changes that are in no commit.",
+    ]
+
+
+def test_a_run_with_points_that_failed_is_not_published(tmp_path):
+    scenario = make_scenario()
+    results = make_results(scenario, ("jtcp",), seeds=6)
+    meta = make_meta(results, scenario=scenario.id, source=scenario.source)
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    (tmp_path / "results.jsonl").write_text("\n".join(map(json.dumps, results[:-2])))
+    with pytest.raises(BadInput, match="2 of 6 points have no result"):
+        publish.write(tmp_path, tmp_path / "docs")
+    assert not (tmp_path / "docs").exists()
 
 
 def test_classification_is_summed_over_seeds(tmp_path):

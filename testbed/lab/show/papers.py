@@ -48,7 +48,10 @@ def main(
     ] = False,
     publish: Annotated[
         bool,
-        typer.Option("--publish", help="Make each run its page of docs/results, the table, too."),
+        typer.Option(
+            "--publish",
+            help="Make each run that did not fail its page of docs/results; the table, too.",
+        ),
     ] = False,
     jobs: options.Jobs = 0,
     index: Annotated[
@@ -92,7 +95,7 @@ def main(
     _print(found)
     print(f"table: {out / TABLE}")
     if publish:
-        _publish([out / one.id for one in there])
+        _publish([out / one.id for one in there if one.id not in failed])
     if failed:
         print(f"papers: failed: {', '.join(failed)}", file=sys.stderr)
         raise typer.Exit(EXIT_FAILED)

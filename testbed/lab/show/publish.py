@@ -17,7 +17,7 @@ from lab.common.errors import BadInput
 from lab.judge import claims
 from lab.judge.verdicts import HEAD, Score
 from lab.run import build
-from lab.run.runs import read_meta, read_results
+from lab.run.runs import read_meta, read_whole
 from lab.show import (
     overplaces,
     overtime,
@@ -96,6 +96,7 @@ def page(
     command = shlex.join(without_places(shlex.split(meta["command"])))
     parts = [
         f"# {scenario.id}: {scenario.title}",
+        *(f"> {warning}" for warning in words.warnings(results, meta, ())),
         scenario.description.strip(),
         f"    {command}",
         f"Linux {meta['kernel_release']}, backend {meta['backend']},"
@@ -158,7 +159,7 @@ def main(
     ] = False,
 ) -> None:
     """Write DOCS/SCENARIO.md and its figures, DOCS/SCENARIO*.svg, from the run in DIR, and the
-    index of all pages, DOCS/README.md.
+    index of all pages, DOCS/README.md. A run with points that have no result is refused.
 
     \b
     Examples:
@@ -179,16 +180,18 @@ def main(
 
 
 def write(run: Path, docs: Path) -> Path:
-    """Write the page of the run in RUN, and its figures, into DOCS; return where it is."""
+    """Write the page of the run in RUN, and its figures, into DOCS; return where it is. A run with
+    points that have no result is refused; a scorecard says so itself."""
     meta = read_meta(run)
-    docs.mkdir(parents=True, exist_ok=True)
     if meta["scenario"] == SCORECARD:
         command = shlex.join(without_places(shlex.split(meta["command"])))
         text = (run / f"{SCORECARD}.md").read_text().replace(meta["command"], command)
+        docs.mkdir(parents=True, exist_ok=True)
         (docs / f"{SCORECARD}.md").write_text(text)
         return docs / f"{SCORECARD}.md"
     scenario = parse(meta["scenario"], meta["source"])
-    results = read_results(run)
+    results = read_whole(run)
+    docs.mkdir(parents=True, exist_ok=True)
     figures = {}
     over_time = docs / f"{scenario.id}-{overtime.GOODPUT_OVER_TIME}.svg"
     over_time.unlink(missing_ok=True)
