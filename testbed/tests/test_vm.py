@@ -254,6 +254,23 @@ def test_an_unknown_clock_is_refused(monkeypatch):
         vm.wanted_clock()
 
 
+@pytest.mark.parametrize(
+    ("clock", "kvm", "machine"),
+    [("real", True, "kvm-2"), ("real", False, "tcg-2"), ("jumps", True, "jumps-1")],
+)
+def test_results_are_of_the_processor_that_there_is(monkeypatch, clock, kvm, machine):
+    """What KVM and what an emulated processor measures are no results of one point."""
+    nowhere = Path("/nowhere")
+    kernel = builds.Kernel("key", "6.1.0-1", nowhere, nowhere, nowhere)
+    monkeypatch.setenv("VM_CLOCK", clock)
+    monkeypatch.setattr(vm, "prepared_kernel", lambda _: kernel)
+    monkeypatch.setattr(vm, "kvm_boots", lambda _: kvm)
+    monkeypatch.setattr(vm, "check_memory", lambda _: None)
+    monkeypatch.setattr(vm.shutil, "which", lambda _: vm.QEMU)
+    monkeypatch.setattr(builds, "prepare", builds.Build)
+    assert vm.VmBackend(cpus=int(machine[-1])).build.machine == machine
+
+
 @pytest.mark.parametrize("processor", vm.PROCESSORS)
 def test_an_emulated_processor_lacks_what_its_emulator_does_wrongly(processor):
     """vm.EMULATED says which instruction, and what it does to a kernel."""

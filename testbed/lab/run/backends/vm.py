@@ -145,7 +145,7 @@ class VmBackend(Backend):
     def __init__(self, kernel: str = "", cpus: int = 1):
         self.clock = wanted_clock()
         self.cpus = wanted_cpus(cpus, self.clock)
-        self.build = builds.prepare(prepared_kernel(kernel), self.name, f"{self.clock}-{cpus}")
+        booted = prepared_kernel(kernel)
         if not shutil.which(QEMU):
             raise LabError(f"no {QEMU}: apt-get install qemu-system-x86")
         self.watched = kernel in WATCHED
@@ -153,7 +153,8 @@ class VmBackend(Backend):
         check_memory(self.memory_mb)
         self.processor = "jumps"
         if self.clock == "real":
-            self.processor = "kvm" if kvm_boots(self.build.kernel) else "tcg"
+            self.processor = "kvm" if kvm_boots(booted) else "tcg"
+        self.build = builds.prepare(booted, self.name, f"{self.processor}-{cpus}")
         self.guest_room = folder_with_room(RESULTS_ROOM_MB, "results of a boot", executable=False)
 
     def cost_s(self, point: Point) -> float:
