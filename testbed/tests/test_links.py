@@ -9,9 +9,10 @@ import subprocess
 import pytest
 from conftest import TESTBED, run_command
 
+from lab.ask.carries import TUNNELS
 from lab.ask.links import Link
 from lab.ask.parts import Topology
-from lab.ask.paths import KINDS, TUNNELS
+from lab.ask.paths import KINDS
 
 LINKS = [
     Link(),

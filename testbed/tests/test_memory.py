@@ -9,7 +9,7 @@ import pytest
 from test_scenario import GOOD
 
 from lab.ask import memory, points, scenario
-from lab.ask.points import mean_links
+from lab.ask.carries import mean_links
 from lab.common.errors import LabError
 from lab.run.backends import base
 from lab.run.backends.virtual import VirtualBackend

@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from lab.run.build import PROJECT
+from lab.run.build import PROJECT, RESULT_SOURCES
 
 LAB = PROJECT / "testbed" / "lab"
 # Each may import from itself and from those before it; what is on top may import from all.
 ROOMS = ("common", "ask", "measure", "run", "judge", "show")
+# Of measure: what is nothing, and what is made anew of all results each time.
+DERIVED = ("__init__", "harm")
+# What measuring takes from files that are in no key: names that specs have, too.
+NAMES = {"figures.CLASSIFIED", "parts.SECOND", "points.Point", "points.RATIO_EVENTS"}
+NAMES |= {"points.VERDICT_EVENTS"}
 ON_TOP = {"__init__", "__main__", "cli", "commands"}
 
 
@@ -56,6 +61,22 @@ def test_everything_is_in_a_room():
 
 def test_imports_go_one_way():
     assert upward(LAB) == []
+
+
+def test_what_results_follow_from_is_part_of_their_key():
+    """A change of how a figure is made must not meet results of before: --resume would mix them."""
+    keyed = {path for path in (LAB / name for name in RESULT_SOURCES) if path.exists()}
+    assert len(keyed) == len(RESULT_SOURCES)
+    measure = {*LAB.glob("measure/*.py")} - {LAB / "measure" / f"{n}.py" for n in DERIVED}
+    assert measure <= keyed
+    found = set()
+    for path in measure | {path for path in keyed if path.parent.name == "ask"}:
+        for _, name in named(path, LAB):
+            parts = name.split(".")
+            module = LAB.joinpath(*parts[1:-1]).with_suffix(".py")
+            if parts[:2] == ["lab", "ask"] and module.exists() and module not in keyed:
+                found.add(".".join(parts[2:]))
+    assert found == NAMES
 
 
 def test_the_picture_has_the_rooms_in_their_order():

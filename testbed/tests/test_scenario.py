@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from lab.ask import points, scenario
+from lab.ask import points, scenario, seeds
 from lab.ask.links import Link
 from lab.ask.tables import set_dotted
 from lab.common.errors import BadInput
@@ -342,7 +342,7 @@ def test_flows_get_pairs_of_their_own():
     assert point.spec["topology"]["spans"] == [(0, 1)] * 4
     assert [f["algorithm"] for f in flows] == ["jtcp"] * 3 + ["cubic"]
     for flow, (start_s, stop_s) in zip(flows, [(0, 20)] * 3 + [(5, 15)], strict=True):
-        assert 0 <= flow["start_s"] - start_s <= points.START_SPREAD_S
+        assert 0 <= flow["start_s"] - start_s <= seeds.START_SPREAD_S
         assert flow["start_s"] + flow["duration_s"] == pytest.approx(stop_s)
     assert len({flow["start_s"] % 1 for flow in flows}) == 4  # not in step
 

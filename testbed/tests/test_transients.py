@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from lab.ask import points, scenario
-from lab.ask.paths import TUNNELS
+from lab.ask.carries import TUNNELS
 from lab.measure import transients
 from lab.measure.metrics import summarize
 

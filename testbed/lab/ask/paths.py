@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lab.ask import linktraces
+from lab.ask.carries import CUT_MBPS, ETHERNET_BYTES, TUNNELS
 from lab.ask.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
 from lab.ask.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
 from lab.ask.parts import SECOND, WIFI_AP, WIRELESS, Event, Scenario, Sctp, Topology
@@ -20,14 +21,10 @@ from lab.common.errors import BadInput, unknown
 KINDS = {
     "dumbbell": ("bottleneck", "wireless"), "chain": None, WIRELESS: None, WIFI_AP: ("wired",),
 }  # fmt: skip
-# kind -> bytes that it puts around a packet, and its kernel module, as lab.ask.topologies has it
-TUNNELS = {"vxlan": (50, "vxlan"), "ipip": (20, "ipip"), "gre": (24, "ip_gre")}
 MAX_HOPS = 20
 MAX_HOMES = 2
 MAX_STATIONS = 20
-ETHERNET_BYTES = 14
 FULL_FRAME_BITS = 8 * (1500 + ETHERNET_BYTES)
-CUT_MBPS = 1e-9  # of a hop that queues and is cut; lablink takes it for none
 
 
 def parse_topology(table: dict) -> Topology:

@@ -14,29 +14,19 @@ from typing import Any
 from lab.ask import linktraces, memory
 from lab.ask import scenario as scenarios
 from lab.ask.algorithms import ALGORITHMS, STOCK_SCTP, UDP, sctp_variant
-from lab.ask.links import Link, link_of
+from lab.ask.carries import ETHERNET_BYTES, full_frame_bytes, least_mbps, mean_links, payload_share
+from lab.ask.links import Link
 from lab.ask.parts import UNDER_TEST, WIFI_AP, WIRELESS, Flow, Scenario
-from lab.ask.paths import CUT_MBPS, ETHERNET_BYTES, TUNNELS
 from lab.ask.places import Drawn
-from lab.ask.seeds import derived_seed
+from lab.ask.seeds import START_SPREAD_S, derived_seed
 from lab.ask.tables import AxisValue
 from lab.common.errors import BadInput
 
-# transport -> of a full frame: the bytes that --mss counts, if not told; how many of them are
-# options (TCP's timestamps, on every segment); what netem's rate counts besides: Ethernet, IPv4,
-# and TCP, SCTP with its DATA chunk, UDP with TFRC's header, or UDP
-FRAMES = {
-    "tcp": (1460, 12, 14 + 20 + 20),
-    "sctp": (1440, 0, 14 + 20 + 12 + 16),
-    "tfrc": (1400, 0, 14 + 20 + 8 + 52),
-    UDP: (1472, 0, 14 + 20 + 8),
-}
 TAP_PKTS, TAP_EVERY_MAX_BITS = 400_000, 8  # what run.packets may cost a point
 # what the modules' tracepoints are called that a point asks for
 RATIO_EVENTS = ("tcp_jitter_ratio", "sctp_jitter_ratio")  # alike but for SCTP's path
 VERDICT_EVENTS = ("tcp_verdict", "sctp_verdict")
 UNKNOWN_MBPS = 100.0
-START_SPREAD_S = 0.1  # flows start this much later at most, as the seed says
 
 
 @dataclass(frozen=True)
@@ -325,11 +315,6 @@ def _short_seed(seed: int) -> int:
     return derived_seed(seed, "medium") >> 32 | 1
 
 
-def mean_links(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the links of SPEC, of what is traced with the mean rate and loss after the warm-up."""
-    return {hop: link | spec["lablinks"].get(hop, {}) for hop, link in spec["links"].items()}
-
-
 def least_rate_mbps(spec: dict[str, Any]) -> float:
     """Return the least rate of a hop of SPEC that has one, as what a point costs goes by it."""
     return min(link["rate_mbps"] for link in mean_links(spec).values() if link["rate_mbps"])
@@ -353,79 +338,11 @@ def bound_mbps(at: Scenario, transport: str = "tcp", seed: int = 1) -> float:
     for event in at.events:
         from_s = max(since_s, at.run.warmup_s)
         if event.at_s > from_s:
-            mbit += (event.at_s - from_s) * _least_mbps(links, seed, from_s, event.at_s)
+            mbit += (event.at_s - from_s) * least_mbps(links, seed, from_s, event.at_s)
         since_s = event.at_s
         if event.link in links:
             links[event.link] = replace(links[event.link], **event.changes)
     from_s = max(since_s, at.run.warmup_s)
-    mbit += (at.run.duration_s - from_s) * _least_mbps(links, seed, from_s, at.run.duration_s)
+    mbit += (at.run.duration_s - from_s) * least_mbps(links, seed, from_s, at.run.duration_s)
     share = payload_share(transport, mss_bytes, at.topology.tunnel)
     return mbit / (at.run.duration_s - at.run.warmup_s) * share
-
-
-def carried_after_events(
-    spec: dict[str, Any], transport: str, seed: int
-) -> list[tuple[float, float]]:
-    """Return when each event of a point's SPEC is, and what the way between first homes carries
-    until the next one, in Mb/s of payload; 0 while a hop of it is cut."""
-    mss_bytes = max(flow["mss_bytes"] for flow in spec["flows"] or spec["udp"])
-    share = payload_share(transport, mss_bytes, spec["topology"]["tunnel"])
-    links = {hop: link_of(spec["links"][hop]) for hop in spec["topology"]["hops"]}
-    found = []
-    ends_s = [event["at_s"] for event in spec["events"][1:]] + [spec["duration_s"]]
-    for event, end_s in zip(spec["events"], ends_s, strict=False):
-        if event["link"] in links:
-            links[event["link"]] = replace(links[event["link"]], **event["changes"])
-        cut = any(0 < link.rate_mbps <= CUT_MBPS for link in links.values())
-        mbps = 0.0 if cut else _least_mbps(links, seed, event["at_s"], end_s) * share
-        found.append((event["at_s"], mbps))
-    return found
-
-
-def payload_share(transport: str, mss_bytes: int = 0, tunnel: str = "") -> float:
-    """Return which share of a full frame of TRANSPORT is payload, also in a TUNNEL."""
-    payload_bytes, frame_bytes = full_frame_bytes(transport, mss_bytes)
-    around_bytes = TUNNELS[tunnel][0] if tunnel else 0
-    if mss_bytes:
-        frame_bytes += around_bytes
-    else:  # the path's MTU takes it from the payload
-        payload_bytes -= around_bytes
-    return payload_bytes / frame_bytes
-
-
-def full_frame_bytes(transport: str, mss_bytes: int = 0) -> tuple[int, int]:
-    """Return the payload of a full frame of TRANSPORT, and all of it."""
-    default_bytes, option_bytes, header_bytes = FRAMES[transport]
-    mss_bytes = mss_bytes or default_bytes
-    return mss_bytes - option_bytes, mss_bytes + header_bytes
-
-
-def residual_mbps(spec: dict[str, Any], transport: str, offered_mbps: list[float]) -> float:
-    """Return what UDP leaves of the hops' rates as goodput of TRANSPORT, in Mb/s: as
-    the bound, but less what each UDP flow of SPEC has OFFERED on the hops that it takes."""
-    hops = spec["topology"]["hops"]
-    links = mean_links(spec)
-    least = math.inf
-    for i, hop in enumerate(hops):
-        survives = math.prod(1 - links[later]["loss_pct"] / 100 for later in hops[i:])
-        taken = sum(
-            offered
-            for flow, offered in zip(spec["udp"], offered_mbps, strict=True)
-            if not flow["reverse"] and flow["span"][0] <= i <= flow["span"][1]
-        )
-        if links[hop]["rate_mbps"]:
-            least = min(least, (links[hop]["rate_mbps"] - taken) * survives)
-    return max(least, 0.0) * payload_share(transport) if math.isfinite(least) else 0.0
-
-
-def _least_mbps(links: dict[str, Link], seed: int, from_s: float, to_s: float) -> float:
-    """Return the least of a hop's rate times what survives from there on, from FROM_S to TO_S."""
-    hops = [
-        linktraces.at_point(link, seed, from_s, to_s) if link.is_traced else link
-        for link in links.values()
-    ]
-    return min(
-        hop.rate_mbps * math.prod(1 - later.loss_pct / 100 for later in hops[i:])
-        for i, hop in enumerate(hops)
-        if hop.rate_mbps
-    )

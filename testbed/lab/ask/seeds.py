@@ -4,6 +4,7 @@
 import hashlib
 
 SEED_BITS = 63
+START_SPREAD_S = 0.1  # flows start this much later at most, as the seed says
 
 
 def derived_seed(seed: int, purpose: str) -> int:

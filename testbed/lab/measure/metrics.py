@@ -9,16 +9,11 @@ import polars as pl
 
 from lab.ask import linktraces
 from lab.ask.algorithms import ALGORITHMS
+from lab.ask.carries import CUT_MBPS, carried_after_events, full_frame_bytes, residual_mbps
 from lab.ask.figures import CLASSIFIED
 from lab.ask.links import link_of
-from lab.ask.paths import CUT_MBPS
-from lab.ask.points import (
-    START_SPREAD_S,
-    Point,
-    carried_after_events,
-    full_frame_bytes,
-    residual_mbps,
-)
+from lab.ask.points import Point
+from lab.ask.seeds import START_SPREAD_S
 from lab.measure import packets, ratios, trace, transients, truth
 from lab.measure.stats import jain_index
 

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import typer
 
 from lab.ask import points, scenario
+from lab.ask.carries import full_frame_bytes
 from lab.common import exits, options
 from lab.common.errors import BadInput, LabError
 from lab.run import runs
@@ -158,7 +159,7 @@ def build() -> tuple[Path, str]:
 def simulate(program: Path, point: points.Point) -> dict[str, Any]:
     """Return the result of POINT: its labels, and goodput_mbps."""
     (flow,) = point.spec["flows"]
-    payload_bytes, _ = points.full_frame_bytes("tcp", flow["mss_bytes"])
+    payload_bytes, _ = full_frame_bytes("tcp", flow["mss_bytes"])
     there, back = hops(point.spec)
     command = [
         str(program), f"--algorithm={MODELS[point.algorithm]}", f"--there={there}",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lab.ask.points import full_frame_bytes
+from lab.ask.carries import full_frame_bytes
 
 Result = dict[str, Any]
 RIVAL = "rival"  # the name of the [[flows]] table that is done harm

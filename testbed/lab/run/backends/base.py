@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 
 from lab.ask import lablink, linktraces
 from lab.ask.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, STOCK_SCTP
+from lab.ask.carries import TUNNELS
 from lab.ask.links import AQM_MODULE, AQMS, POLICER_MODULES, link_of
-from lab.ask.paths import TUNNELS
 from lab.ask.points import Point
 from lab.ask.wifi import GATE_MODULE
 from lab.common.errors import BadInput, LabError, unknown
