@@ -9,6 +9,7 @@ import pytest
 from lab.measure.metrics import (
     _completion,
     _flow,
+    _offered_mbps,
     _queue_delay,
     _shares,
     _standing_queue,
@@ -59,6 +60,19 @@ def test_completion_times_are_of_limited_flows_under_test():
     }  # fmt: skip
     none = {"flows": [{"name": "c", "bytes": 0}]}
     assert set(_completion(SimpleNamespace(spec=none), flows[2:3]).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("begins_s", "lasts_s", "of_steady"),
+    [(0, 100, 1), (0, 10, 0), (0, 30, 0.125), (60, 40, 0.5), (50, 10, 0.125)],
+)
+def test_what_udp_offers_is_of_the_time_after_the_warm_up(begins_s, lasts_s, of_steady):
+    """80 s from 20 s on; 1000 full frames in each second that it lasts."""
+    udp = {"mss_bytes": 0, "start_s": float(begins_s), "duration_s": float(lasts_s)}
+    spec = {"duration_s": 100.0, "topology": {"tunnel": ""}, "udp": [udp]}
+    sent = {"sent_pkts": 1000 * lasts_s}
+    offered = _offered_mbps(SimpleNamespace(spec=spec, warmup_s=20.0), [sent])
+    assert offered == [pytest.approx(1514 * 8e-3 * of_steady)]
 
 
 def test_a_starved_flow_has_no_goodput_and_no_less():

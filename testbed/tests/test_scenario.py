@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from lab.ask import points, scenario, seeds
+from lab.ask import carries, points, scenario, seeds
 from lab.ask.links import Link
 from lab.ask.tables import set_dotted
 from lab.common.errors import BadInput
@@ -431,6 +431,36 @@ def test_flows_one_after_the_other_share_a_pair():
     tree["flows"][0]["count"] = 6
     with pytest.raises(BadInput, match="a second at least"):
         scenario.parse("test", tree)
+
+
+@pytest.mark.parametrize(
+    ("own", "rival", "tunnel", "share"),
+    [
+        (0, 536, "", 1448 / 1514),  # the larger of both, which is the default
+        (536, 536, "", 524 / 590),
+        (0, 0, "vxlan", 1398 / 1514),
+        (536, 1000, "gre", 988 / (1054 + 24)),
+    ],
+)
+def test_bound_and_residual_go_by_the_largest_segments(own, rival, tunnel, share):
+    flows = [{"name": "a", "mss_bytes": own}, {"name": "b", "mss_bytes": rival}]
+    tree = source() | {"flows": flows, "topology": {"tunnel": tunnel}}
+    point = points.expand(scenario.parse("test", tree), ("jtcp",), [1], lambda *_: "")[0]
+    assert point.axes == {"loss_pct": 0}
+    assert point.bound_mbps == pytest.approx(2 * share)
+    assert carries.residual_mbps(point.spec, "tcp", []) == pytest.approx(2 * share)
+
+
+def test_with_events_nothing_is_held_against_the_residual():
+    event = {"at_s": 15, "link": "wireless", "loss_pct": 5}
+    claim = {"id": "c", "text": "c", "metric": "goodput_mbps", "algorithm": "jtcp",
+             "against": "residual", "at_least": 1}  # fmt: skip
+    claimed = source() | {"claims": [claim]}
+    scenario.parse("test", claimed)
+    late = {"when": {"choices": {"never": {}, "late": {"events": [event]}}}}
+    for tree in (claimed | {"events": [event]}, claimed | {"axes": late}):
+        with pytest.raises(BadInput, match="no one residual"):
+            scenario.parse("test", tree)
 
 
 def test_events_change_rates_and_the_bound():

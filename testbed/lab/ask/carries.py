@@ -3,6 +3,7 @@
 so it is part of each point's key (RESULT_SOURCES in lab.run.build)."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +44,18 @@ def payload_share(transport: str, mss_bytes: int = 0, tunnel: str = "") -> float
     return payload_bytes / frame_bytes
 
 
+def best_mss(transport: str, sizes: Iterable[int], tunnel: str = "") -> int:
+    """Return which of the SIZES of segments of a path's flows carries most as payload."""
+    return max(sizes, key=lambda mss_bytes: payload_share(transport, mss_bytes, tunnel))
+
+
+def _best_share(spec: dict[str, Any], transport: str) -> float:
+    """Return the largest share of payload that a flow of SPEC has, of UDP's where it is alone."""
+    tunnel = spec["topology"]["tunnel"]
+    sizes = [flow["mss_bytes"] for flow in spec["flows"] or spec["udp"]]
+    return payload_share(transport, best_mss(transport, sizes, tunnel), tunnel)
+
+
 def mean_links(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the links of SPEC, of what is traced with the mean rate and loss after the warm-up."""
     return {hop: link | spec["lablinks"].get(hop, {}) for hop, link in spec["links"].items()}
@@ -66,8 +79,7 @@ def carried_after_events(
 ) -> list[tuple[float, float]]:
     """Return when each event of a point's SPEC is, and what the way between first homes carries
     until the next one, in Mb/s of payload; 0 while a hop of it is cut."""
-    mss_bytes = max(flow["mss_bytes"] for flow in spec["flows"] or spec["udp"])
-    share = payload_share(transport, mss_bytes, spec["topology"]["tunnel"])
+    share = _best_share(spec, transport)
     links = {hop: link_of(spec["links"][hop]) for hop in spec["topology"]["hops"]}
     found = []
     ends_s = [event["at_s"] for event in spec["events"][1:]] + [spec["duration_s"]]
@@ -95,4 +107,4 @@ def residual_mbps(spec: dict[str, Any], transport: str, offered_mbps: list[float
         )
         if links[hop]["rate_mbps"]:
             least = min(least, (links[hop]["rate_mbps"] - taken) * survives)
-    return max(least, 0.0) * payload_share(transport) if math.isfinite(least) else 0.0
+    return max(least, 0.0) * _best_share(spec, transport) if math.isfinite(least) else 0.0

@@ -14,7 +14,14 @@ from typing import Any
 from lab.ask import linktraces, memory
 from lab.ask import scenario as scenarios
 from lab.ask.algorithms import ALGORITHMS, STOCK_SCTP, UDP, sctp_variant
-from lab.ask.carries import ETHERNET_BYTES, full_frame_bytes, least_mbps, mean_links, payload_share
+from lab.ask.carries import (
+    ETHERNET_BYTES,
+    best_mss,
+    full_frame_bytes,
+    least_mbps,
+    mean_links,
+    payload_share,
+)
 from lab.ask.links import Link
 from lab.ask.parts import UNDER_TEST, WIFI_AP, WIRELESS, Flow, Scenario
 from lab.ask.places import Drawn
@@ -322,14 +329,15 @@ def least_rate_mbps(spec: dict[str, Any]) -> float:
 
 def bound_mbps(at: Scenario, transport: str = "tcp", seed: int = 1) -> float:
     """Return (1-p)C as goodput of TRANSPORT in Mb/s: the least, over the forward hops between first
-    homes, of a hop's rate times what survives the losses from there on, times the payload's share
-    of a frame; where events or traces (at SEED) change a link, the mean over the time after the
-    warm-up. What UDP takes of it is not subtracted: a flow that pushes it aside gets more. SCTP can
-    exceed it where there are second homes, which carry its retransmissions. Of a wireless chain it
-    is what one sender would get over one hop if nothing came back, as over the air of an access
-    point."""
+    homes, of a hop's rate times what survives the losses from there on, times the largest payload's
+    share of a frame that a flow has; where events or traces (at SEED) change a link, the mean over
+    the time after the warm-up. What UDP takes of it is not subtracted: a flow that pushes it aside
+    gets more. SCTP can exceed it where there are second homes, which carry its retransmissions. Of
+    a wireless chain it is what one sender would get over one hop if nothing came back, as over the
+    air of an access point."""
     measured = [flow for flow in at.flows if not flow.is_udp] or at.flows
-    mss_bytes = max(flow.mss_bytes for flow in measured)
+    sizes = [flow.mss_bytes for flow in measured]
+    mss_bytes = best_mss(transport, sizes, at.topology.tunnel)
     if at.medium:
         payload_bytes, frame_bytes = full_frame_bytes(transport, mss_bytes)
         return at.medium.one_hop_mbps(payload_bytes, frame_bytes - ETHERNET_BYTES)

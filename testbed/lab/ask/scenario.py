@@ -200,9 +200,18 @@ def _check(scenario: Scenario) -> None:
             )
     for axis in scenario.axes:
         _check_axis(scenario, axis)
+    _check_claims(scenario)
+
+
+def _check_claims(scenario: Scenario) -> None:
+    """Refuse claims about what is not there, or not measured."""
     axes = {axis.name: axis for axis in scenario.axes}
+    choices = (piece for axis in scenario.axes for piece in axis.choices.values())
+    changes = scenario.events or any("events" in piece for piece in choices)
     for claim in scenario.claims:
         _check_claim(claim, axes, scenario.flows, {*ALGORITHMS, *scenario.run.algorithms})
+        if claim.against == "residual" and changes:
+            raise BadInput(f"claim {claim.id}: with events there is no one residual")
         if claim.metric in CLASSIFIED and not scenario.run.truth:
             raise BadInput(f"claim {claim.id}: {claim.metric} needs run.truth = true")
         if claim.metric in PACKET_FIGURES and not scenario.run.packets:

@@ -9,7 +9,7 @@ import polars as pl
 
 from lab.ask import linktraces
 from lab.ask.algorithms import ALGORITHMS
-from lab.ask.carries import CUT_MBPS, carried_after_events, full_frame_bytes, residual_mbps
+from lab.ask.carries import CUT_MBPS, TUNNELS, carried_after_events, full_frame_bytes, residual_mbps
 from lab.ask.figures import CLASSIFIED
 from lab.ask.links import link_of
 from lab.ask.points import Point
@@ -204,14 +204,18 @@ def _variation(point: Point, steady: pl.DataFrame) -> float | None:
 
 
 def _offered_mbps(point: Point, udp: list[dict]) -> list[float]:
-    """Return the mean rate of each UDP flow, in Mb/s of whole frames."""
-    return [
-        flow["sent_pkts"]
-        * ((spec["mss_bytes"] or UDP_PAYLOAD_BYTES) + UDP_HEADER_BYTES)
-        * 8e-6
-        / spec["duration_s"]
-        for flow, spec in zip(udp, point.spec["udp"], strict=True)
-    ]
+    """Return the mean rate of each UDP flow after the warm-up, in Mb/s of whole frames: as it sent
+    while it lasted, for as long as it did then."""
+    tunnel, duration_s = point.spec["topology"]["tunnel"], point.spec["duration_s"]
+    offered = []
+    for flow, spec in zip(udp, point.spec["udp"], strict=True):
+        payload_bytes = spec["mss_bytes"] or UDP_PAYLOAD_BYTES
+        frame_bytes = payload_bytes + UDP_HEADER_BYTES + (TUNNELS[tunnel][0] if tunnel else 0)
+        end_s = min(spec["start_s"] + spec["duration_s"], duration_s)
+        steady_s = max(end_s - max(spec["start_s"], point.warmup_s), 0.0)
+        share = steady_s / spec["duration_s"] / (duration_s - point.warmup_s)
+        offered.append(flow["sent_pkts"] * frame_bytes * 8e-6 * share)
+    return offered
 
 
 def _udp(raw: Path, i: int, spec: dict) -> dict[str, Any]:
