@@ -181,6 +181,28 @@ def test_nonsense_is_refused(changes, told):
     assert told in str(refusal.value) and "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("run", "links", "told"),
+    [
+        ({}, {"wireless": {"delay_ms": 20}}, "one of the links needs rate_mbps or trace"),
+        ({"packets": True}, {"bottleneck": {"rate_mbps": 2}}, "run.packets needs a flow"),
+        ({"truth": True}, {"bottleneck": {"rate_mbps": 2}}, "run.truth needs a flow"),
+        ({"jitter_ratio": True}, {"bottleneck": {"rate_mbps": 2}}, "run.jitter_ratio needs a flow"),
+    ],
+)
+def test_udp_alone_is_asked_for_nothing_that_it_has_not(run, links, told):
+    flows = [{"name": "u", "transport": "udp", "rate_mbps": 1}]
+    run = {"algorithms": ["udp"], "duration_s": 20} | run
+    with pytest.raises(BadInput, match=told):
+        scenario.parse("test", {"title": "t", "links": links, "flows": flows, "run": run})
+
+
+def test_choices_have_no_logarithm():
+    tree = source() | {"axes": {"path": {"choices": CHOICES, "scale": "log"}}}
+    with pytest.raises(BadInput, match="choices are no numbers"):
+        scenario.parse("test", tree)
+
+
 def test_a_claim_that_cannot_fail_is_refused():
     tree = source()
     del tree["claims"][0]["at_least"]

@@ -24,6 +24,7 @@ from lab.ask.figures import (
     PACKET_FIGURES,
 )
 from lab.ask.flows import check_algorithm, check_algorithms, check_way, parse_flows
+from lab.ask.links import Link
 from lab.ask.parts import WIFI_AP, WIRELESS, Axis, Claim, Flow, Run, Scenario
 from lab.ask.paths import (
     check_event,
@@ -225,10 +226,18 @@ def _check_claims(scenario: Scenario) -> None:
 
 
 def _check_udp_alone(scenario: Scenario) -> None:
-    if all(flow.is_udp for flow in scenario.flows) and scenario.run.algorithms != (UDP,):
+    if not all(flow.is_udp for flow in scenario.flows):
+        return
+    if scenario.run.algorithms != (UDP,):
         raise BadInput(
             f'no flow has the algorithm under test: where all are UDP, run.algorithms is ["{UDP}"]'
         )
+    for name in ("packets", "truth", "jitter_ratio"):
+        if getattr(scenario.run, name):
+            raise BadInput(f"run.{name} needs a flow with an algorithm: all are UDP")
+    hops = (scenario.links.get(hop, Link()) for hop in scenario.topology.hops)
+    if not scenario.medium and not any(hop.rate_mbps or hop.is_traced for hop in hops):
+        raise BadInput("where all flows are UDP one of the links needs rate_mbps or trace")
 
 
 def _check_packets(scenario: Scenario) -> None:
@@ -277,6 +286,8 @@ def _check_axis(scenario: Scenario, axis: Axis) -> None:
     """Refuse an axis with a value at which the scenario would be nonsense."""
     if axis.scale not in ("linear", "log"):
         raise unknown(f"axes.{axis.name}.scale", axis.scale, ("linear", "log"))
+    if axis.scale == "log" and axis.choices:
+        raise BadInput(f'axes.{axis.name}.scale = "log": choices are no numbers')
     for value in axis.values:
         probe = copy.deepcopy(scenario.source)
         probe.pop("axes")
