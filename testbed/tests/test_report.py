@@ -19,7 +19,7 @@ from lab.ask.parts import Scenario
 from lab.ask.points import bound_mbps, resolve
 from lab.ask.scenario import parse
 from lab.common.errors import BadInput
-from lab.judge import claims
+from lab.judge import claims, verdicts
 from lab.judge.verdicts import scores
 from lab.measure import ratios
 from lab.show import overtime, plots, publish, rates, report, reports, terminal, timelines, words
@@ -793,6 +793,13 @@ def test_losses_are_counted_by_cause(tmp_path):
         assert sum(count for _, count in found[cause]) == last > 0
 
 
+def test_a_table_of_verdicts_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "results.jsonl").touch()
+    monkeypatch.setattr(verdicts, "collect", lambda _: pl.DataFrame({"a": [1]}))
+    with pytest.raises(BadInput, match=r"x\.csv: No such file"):
+        verdicts.main([tmp_path], Path("/nowhere/x.csv"))
+
+
 def test_rates_are_drawn_beside_their_losses(tmp_path):
     scenario = make_scenario()
     results = [
@@ -807,6 +814,8 @@ def test_rates_are_drawn_beside_their_losses(tmp_path):
     svg = rates.figure(points)
     assert svg == rates.figure(points)
     assert all(word in svg for word in ("goodput (Mb/s)", "lost"))
+    with pytest.raises(BadInput, match=r"x\.svg: No such file"):
+        rates.main(tmp_path, Path("/nowhere/x.svg"))
     for result, _, hops in points:
         lost = hops.group_by("hop").agg(pl.col("drops").max())["drops"].sum()
         assert lost > 0 and f">{result['algorithm']}: {int(lost)}<" in svg

@@ -92,6 +92,7 @@ def test_the_command(tmp_path):
         (["lte-cra"], "did you mean 'lte-car'"),
         (["lte-car", "--picture", "p.gif"], "an .svg or a .png"),
         (["lte-car", "--write", "/nowhere/x"], "/nowhere/x: No such file"),
+        (["lte-car", "--picture", "/nowhere/x.svg"], "/nowhere/x.svg: No such file"),
         (["lte-car", "starlink", "--write", "x"], "takes one model"),
     ],
 )

@@ -2,7 +2,9 @@
 """The two ways in which a run can end badly."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 FEW = 12  # so many choices are listed whole
 NEAR = 3  # so many names are offered instead of one that is not there
@@ -14,6 +16,15 @@ class BadInput(Exception):
 
 class LabError(Exception):
     """The lab could not do what it was asked. One line and where to look; exit 1."""
+
+
+@contextmanager
+def writing(path: Path, cure: str = "choose another place") -> Iterator[None]:
+    """Within the block PATH is written: if that cannot be, it is the user's choice of a place."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror or error}; {cure}") from None
 
 
 def nearest(name: str, choices: Iterable[str]) -> list[str]:

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from lab.ask.figures import CLASSIFIED
 from lab.common import exits, options
-from lab.common.errors import BadInput
+from lab.common.errors import BadInput, writing
 from lab.measure import truth
 from lab.run.runs import place_text, read_results
 from lab.run.store import VERDICTS
@@ -134,7 +134,8 @@ def main(
         console.print(f"{scenario} (columns: what the loss was, what it was said to be)")
         print_scores(scores(r for r in results if r["scenario"] == scenario), console)
     if csv:
-        rows.write_csv(csv)
+        with writing(csv):
+            rows.write_csv(csv)
         console.print(f"{len(rows)} verdicts: {csv}")
 
 

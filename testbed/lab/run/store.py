@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.ask.points import Point
-from lab.common.errors import BadInput
+from lab.common.errors import BadInput, writing
 
 SAMPLES = ("flows.csv", "hops.csv")
 AGENTS = "agents.csv"  # where nodes help an algorithm
@@ -25,13 +25,12 @@ def write_atomically(path: Path, text: str) -> None:
     """Write TEXT to PATH so that a reader, or a crash, sees the old file or the new, never half."""
     part = path.with_name(path.name + ".part")
     try:
-        part.write_text(text)
-        os.replace(part, path)
-    except OSError as error:
+        with writing(path, "free space or choose --out"):
+            part.write_text(text)
+            os.replace(part, path)
+    except BadInput:
         part.unlink(missing_ok=True)
-        raise BadInput(
-            f"cannot write {path}: {error.strerror}; free space or choose --out"
-        ) from None
+        raise
 
 
 def sample_names(point: Point, raw: Path, keep_samples: bool) -> list[str]:

@@ -10,7 +10,7 @@ import typer
 from matplotlib import pyplot as plt
 
 from lab.common import exits, options
-from lab.common.errors import BadInput
+from lab.common.errors import BadInput, writing
 from lab.run.runs import read_results
 from lab.show import plots, timelines
 
@@ -80,7 +80,8 @@ def main(
     points = points_of(run)
     if not points:
         raise BadInput(f"{run} has no samples: only the first seeds keep theirs")
-    svg.write_text(figure(points))
+    with writing(svg):
+        svg.write_text(figure(points))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from rich.table import Table
 from lab.ask import linkmodels, linktraces
 from lab.ask.linktraces import NS, SCALES, Schedule
 from lab.common import exits, options
-from lab.common.errors import BadInput
+from lab.common.errors import BadInput, writing
 
 OUTAGE_S = 0.1  # so long without anything that passes is an outage
 BARS = " ▁▂▃▄▅▆▇█"
@@ -123,10 +123,8 @@ def write(name: str, seed: int, path: Path) -> list[Path]:
     made = []
     for kind in linkmodels.make(name, 0).keys() & linktraces.UNITS.keys():
         place = path if kind == "rate" else path.with_name(f"{path.name}.{kind}")
-        try:
+        with writing(place):
             place.write_text("\n".join(_lines(name, kind, seed)) + "\n")
-        except OSError as error:
-            raise BadInput(f"{place}: {error.strerror}") from None
         made.append(place)
     return sorted(made)
 
@@ -190,7 +188,8 @@ def main(
         console.print(f"\n{name}, 0 to {rates_mbps(trace, 1.0).max():.3g} Mb/s", markup=False)
         console.print(line(trace), markup=False)
     if svg:
-        picture(traces, svg)
+        with writing(svg):
+            picture(traces, svg)
         print(f"\npicture: {svg}")
 
 
