@@ -293,6 +293,15 @@ def test_what_a_row_alone_needs_and_cannot_have_stops_no_other(tmp_path, monkeyp
     assert "> This kernel cannot do hops." in text and "places have no result" not in text
 
 
+def test_rows_that_this_kernel_cannot_do_at_all_are_refused(tmp_path):
+    choice = Choice(rows=("hops",))
+    run = cli._Run(choice, rows.load(choice), WithoutMedium(), tmp_path / "out", 1)
+    run.prepare(("vegas",), [])
+    with pytest.raises(BadInput, match=r"^this kernel can do none of these rows: no ns-3 here$"):
+        run.go([1], gate=False)
+    assert not (tmp_path / "out").exists()
+
+
 class Kernels(WithoutMedium):
     """A backend whose kernel has dctcp besides what the lab knows."""
 

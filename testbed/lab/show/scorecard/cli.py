@@ -210,6 +210,9 @@ class _Run:
             if complaint := self.backend.link_complaint(links, topology["tunnel"]):
                 self.impossible[_key(point)] = complaint
         todo = [point for point in todo if _key(point) not in self.impossible]
+        if not todo:
+            whys = "; ".join(dict.fromkeys(self.impossible.values()))
+            raise BadInput(f"this kernel can do none of these rows: {whys}")
         check_modules(self.backend, todo)
         store = Store(self.folder)
         about = {
