@@ -185,18 +185,18 @@ def _run(
     from lab.ask import points
     from lab.judge import claims
     from lab.run import runner, usermodules
-    from lab.run.store import Store, fresh_folder
+    from lab.run.store import PROJECT_RESULTS, Store, fresh_folder
     from lab.show import report, terminal
 
-    folder = out or fresh_folder(scenario.id)
-    if resume and not out:
-        folder = Path("results") / scenario.id
-    Store.check(folder, resume)
+    folder = out or (PROJECT_RESULTS / scenario.id if resume else None)
+    if folder:
+        Store.check(folder, resume)
     backend = make_backend()
     todo = points.expand(scenario, algorithms, seeds, backend.build.key)
     usermodules.check(backend, todo)
     for axes in points.grid(scenario):
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
+    folder = folder or fresh_folder(scenario.id)
     store = Store(folder)
     jobs = min(jobs, len(todo)) if backend.side_by_side else 1
     sweep = runner.run(scenario, todo, backend, store, jobs, crew)

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 import tomllib
 from contextlib import ExitStack
@@ -14,13 +15,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conftest import TESTBED
 from test_scenario import GOOD
 
 from lab.ask import points, scenario
-from lab.common.errors import LabError
+from lab.common.errors import BadInput, LabError
 from lab.run import cpus, ended, runner
 from lab.run.backends.base import Backend, Outcome
-from lab.run.store import Store
+from lab.run.store import Store, fresh_folder
 
 
 class Recorder:
@@ -198,6 +200,36 @@ def test_runs_beside_each_other_take_different_processors(tmp_path):
             assert first == second == mine and third == mine[0]
     with cpus.claimed(tmp_path) as free:
         assert free == mine[0]
+
+
+def test_runs_that_start_together_get_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folders = [fresh_folder("demo") for _ in range(3)]
+    assert [str(one) for one in folders] == ["results/demo", "results/demo-2", "results/demo-3"]
+    assert all(one.is_dir() for one in folders)
+
+
+HOLDS = "import sys; from lab.run.store import *; s = Store(Path(sys.argv[1])); print(); input()"
+
+
+def test_a_folder_has_one_run_at_a_time_and_a_killed_one_has_none(tmp_path):
+    """A second run would take the first one's half-written files for those of an interrupted."""
+    out = tmp_path / "out"
+    first = subprocess.Popen(
+        [sys.executable, "-c", HOLDS, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        cwd=TESTBED,
+    )  # fmt: skip
+    first.stdout.readline()
+    half = out / "samples" / "x.part"
+    half.touch()
+    with pytest.raises(BadInput, match="another run writes there"):
+        Store(out)
+    assert half.exists()
+    first.kill()
+    first.communicate()
+    Store(out)
+    assert not half.exists() and sorted(one.name for one in out.iterdir()) == [
+        "logs", "points", "samples"]  # fmt: skip
 
 
 def test_machines_that_share_a_folder_do_not_share_processors(tmp_path, monkeypatch):

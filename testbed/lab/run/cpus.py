@@ -12,7 +12,8 @@ from pathlib import Path
 
 from lab.run.build import setup_paths
 
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of a network's file system
+# of a network's file system, the last of a folder there
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 
 
 @contextmanager

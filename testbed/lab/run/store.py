@@ -3,14 +3,19 @@
 results.jsonl is put together from them in the scenario's order, so its bytes do not depend on
 which point ended first."""
 
+import fcntl
+import itertools
 import json
 import os
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lab.ask.points import Point
 from lab.common.errors import BadInput, writing
+from lab.run.cpus import NO_LOCKS
 
 SAMPLES = ("flows.csv", "hops.csv")
 AGENTS = "agents.csv"  # where nodes help an algorithm
@@ -54,14 +59,28 @@ class Store:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        try:
+        with writing(folder, "choose --out"):
             for name in ("points", "samples", "logs"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadInput(f"cannot write {folder}: {error.strerror}; choose --out") from None
+        self._lock()
         for name in ("logs", "samples"):  # what an interrupted run left half-written
             for part in (folder / name).glob("*.part"):
                 part.unlink()
+
+    def _lock(self) -> None:
+        """Take the folder for as long as this is there; refuse one that another run has. The lock
+        is the folder's own: it leaves no file, and ends with the process, however that ends."""
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        weakref.finalize(self, os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(
+                f"{self.folder}: another run writes there; choose another --out"
+            ) from None
+        except OSError as refused:
+            if refused.errno not in NO_LOCKS:
+                raise
 
     def _point_file(self, point: Point) -> Path:
         return self.folder / "points" / f"{point.id}.json"
@@ -114,9 +133,11 @@ class Store:
 
 
 def fresh_folder(scenario_id: str) -> Path:
-    """Return results/NAME, or results/NAME-2 and so on: results are never overwritten."""
-    folder, n = PROJECT_RESULTS / scenario_id, 1
-    while folder.exists():
-        n += 1
-        folder = PROJECT_RESULTS / f"{scenario_id}-{n}"
+    """Make results/NAME, or results/NAME-2 and so on, and return it: results are never overwritten,
+    and what starts at the same time gets a folder of its own."""
+    for n in itertools.count(1):
+        folder = PROJECT_RESULTS / (scenario_id if n == 1 else f"{scenario_id}-{n}")
+        with writing(folder, "choose --out"), suppress(FileExistsError):
+            folder.mkdir(parents=True)
+            break
     return folder

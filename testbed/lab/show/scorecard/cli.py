@@ -30,7 +30,7 @@ from lab.run.backends import BACKENDS, open_backend
 from lab.run.backends.base import Backend
 from lab.run.cluster import crew as crews
 from lab.run.cluster.crew import Crew
-from lab.run.store import Store, fresh_folder
+from lab.run.store import PROJECT_RESULTS, Store, fresh_folder
 from lab.run.usermodules import Refused
 from lab.run.usermodules import add as add_modules
 from lab.run.usermodules import check as check_modules
@@ -124,8 +124,9 @@ def main(
     if list_:
         _list(sections)
         return
-    folder = out or (Path("results") / NAME if resume else fresh_folder(NAME))
-    Store.check(folder, resume)
+    folder = out or (PROJECT_RESULTS / NAME if resume else None)
+    if folder:
+        Store.check(folder, resume)
     numbers = list(range(1, (seeds or (QUICK_SEEDS if quick else SEEDS)) + 1))
     with crews.gathered(scheduler, slurm) as crew:
         made = open_backend(backend, kernel)
@@ -151,14 +152,15 @@ def _check(names, of_rows, settings, paths, path_seed, seeds, backend) -> None:
 
 
 class _Run:
-    """One run of the scorecard: what is judged, on what, and where the page goes."""
+    """One run of the scorecard: what is judged, on what, and where the page goes (no FOLDER: a new
+    one)."""
 
     def __init__(
         self,
         choice: Choice,
         sections: list[Section],
         backend: Backend,
-        folder: Path,
+        folder: Path | None,
         jobs: int,
         crew: Crew | None = None,
     ):
@@ -214,6 +216,7 @@ class _Run:
             whys = "; ".join(dict.fromkeys(self.impossible.values()))
             raise BadInput(f"this kernel can do none of these rows: {whys}")
         check_modules(self.backend, todo)
+        self.folder = self.folder or fresh_folder(NAME)
         store = Store(self.folder)
         about = {
             "scenario": NAME,
