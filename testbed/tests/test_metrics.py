@@ -10,6 +10,7 @@ from lab.measure.metrics import (
     _completion,
     _flow,
     _offered_mbps,
+    _quantile,
     _queue_delay,
     _shares,
     _standing_queue,
@@ -60,6 +61,18 @@ def test_completion_times_are_of_limited_flows_under_test():
     }  # fmt: skip
     none = {"flows": [{"name": "c", "bytes": 0}]}
     assert set(_completion(SimpleNamespace(spec=none), flows[2:3]).values()) == {None}
+
+
+def test_what_was_never_sampled_is_no_zero():
+    """SCTP tells no smoothed RTT: 0 ms ranked best of all."""
+    assert _quantile(pl.Series([None, None], dtype=pl.Float64), 0.5) is None
+    assert _quantile(pl.Series([0.0, None]), 0.5) == 0.0
+    hops = pl.DataFrame(schema={"time_s": pl.Float64, "hop": pl.String, "backlog_bytes": pl.Int64})
+    link = {"queue_pkts": 20, "rate_mbps": 2.0}
+    for links, delay_ms in (({"a": link}, None), ({"a": link | {"queue_pkts": 0}}, 0.0)):
+        spec = {"topology": {"hops": ["a"]}, "links": links, "events": []}
+        found = _queue_delay(SimpleNamespace(spec=spec, warmup_s=1.0), hops)
+        assert found == dict.fromkeys(("queue_delay_ms_p50", "queue_delay_ms_p95"), delay_ms)
 
 
 @pytest.mark.parametrize(

@@ -313,9 +313,9 @@ def _completion(point: Point, flows: list[dict]) -> dict[str, float | int | None
     }
 
 
-def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float]:
+def _queue_delay(point: Point, hops: pl.DataFrame) -> dict[str, float | None]:
     """Quantiles over time of the delay in the forward queues, added up: backlog over rate; of a
-    trace the time until it has carried the backlog away."""
+    trace the time until it has carried the backlog away. Null of no sample, 0 without a queue."""
     steady = hops.filter(pl.col("time_s") > point.warmup_s)
     total = None
     for hop in point.spec["topology"]["hops"]:
@@ -576,9 +576,9 @@ def _ratios(point: Point, raw: Path, ends: list[dict]) -> dict[str, float | None
     return ratios.figures(rows.filter(steady & (pl.col("algorithm") == point.algorithm)))
 
 
-def _quantile(values: pl.Series, q: float) -> float:
+def _quantile(values: pl.Series, q: float) -> float | None:
     value = values.drop_nulls().quantile(q, "nearest")
-    return float(value) if value is not None else 0.0
+    return None if value is None else float(value)
 
 
 def rounded(value: Any) -> Any:
