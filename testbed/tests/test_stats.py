@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Medians, intervals, fairness, and verdicts on claims."""
 
+import math
 import random
 from dataclasses import replace
 from statistics import median
@@ -12,6 +13,7 @@ from lab.ask.scenario import parse
 from lab.common.errors import BadInput
 from lab.judge import claims
 from lab.measure.stats import estimate, jain_index
+from lab.show import words
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,16 @@ def test_ratios_are_taken_seed_by_seed():
     assert verdict(SIX, SIX[:2], against="reno", at_least=1).value.n == 2
     assert verdict(SIX, against="bound", at_most=0.75, where={"loss_pct": 1}).value.high == 0.75
     assert verdict(SIX, against="reno", at_least=1).verdict == "not measured"
+
+
+def test_a_ratio_to_nothing_counts():
+    """The other side has none in eight of ten seeds: what is left is no verdict about all."""
+    mine, theirs = [1.0] * 2 + [500.0] * 7 + [0.0], [2.0] * 2 + [0.0] * 8
+    more = verdict(mine, theirs, against="reno", at_most=1)
+    assert more.verdict == "undecided" and more.value.n == 10 and more.value.median == math.inf
+    assert verdict([0.0] * 6, [0.0] * 6, against="reno", at_most=1, at_least=1).verdict == "holds"
+    row = words.claim_row(more)
+    assert (row["median"], row["interval"]) == ("inf", "[0.50, inf]")
 
 
 def test_a_claim_may_be_about_some_of_the_flows():

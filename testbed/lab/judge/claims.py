@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Hold the claims of a scenario against its results."""
 
+import math
 from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +66,8 @@ def _judge(claim: Claim, results: list[dict[str, Any]]) -> Verdict:
 
 
 def _values(claim: Claim, results: list[dict[str, Any]]) -> list[float]:
-    """Return the claim's figure per seed: the metric, or its ratio within one seed."""
+    """Return the claim's figure per seed: the metric, or its ratio within one seed. What is more
+    than nothing is infinitely more, and nothing is as much as nothing."""
     pinned = claim.where.keys() | claim.against_where.keys()
     mine = _paired(claim.algorithm, claim.where, pinned, results)
     mine = {key: r for key, r in mine.items() if _figure(claim, r) is not None}
@@ -73,13 +75,19 @@ def _values(claim: Claim, results: list[dict[str, Any]]) -> list[float]:
         return [_figure(claim, r) for r in mine.values()]
     if claim.against in LIMITS:
         limit = f"{claim.against}_mbps"
-        return [_figure(claim, r) / r[limit] for r in mine.values() if r[limit]]
+        return [_ratio(_figure(claim, r), r[limit]) for r in mine.values()]
     theirs = _paired(claim.against, claim.where | claim.against_where, pinned, results)
     return [
-        _figure(claim, mine[key]) / _figure(claim, theirs[key])
+        _ratio(_figure(claim, mine[key]), _figure(claim, theirs[key]))
         for key in mine
-        if key in theirs and _figure(claim, theirs[key])
+        if key in theirs and _figure(claim, theirs[key]) is not None
     ]
+
+
+def _ratio(a: float, b: float) -> float:
+    if b:
+        return a / b
+    return math.copysign(math.inf, a) if a else 1.0
 
 
 def _figure(claim: Claim, result: dict[str, Any]) -> float | None:
