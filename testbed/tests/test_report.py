@@ -861,6 +861,18 @@ def test_goodput_over_time_has_every_byte(duration_s):
     assert list(rates[1:]) == pytest.approx([1] * (len(rates) - 1))
 
 
+def test_goodput_over_time_has_both_subflows(tmp_path):
+    """Each has a megabit a second: the second one's bytes came all at the end."""
+    path = tmp_path / "flows.csv"
+    rows = [f"{i},{name},{125_000 * i}" for i in range(1, 30) for name in ("a", "a.2")]
+    path.write_text("\n".join(["time_s,flow,bytes_acked", *rows]))
+    result = {
+        "params": {"duration_s": 30, "sample_ms": 1000}, "flows": [flow_of("a", 0, 30, 7_500_000)]
+    }  # fmt: skip
+    _, rates = timelines.goodput(result, timelines.read_samples(path))
+    assert list(rates) == pytest.approx([2] * len(rates))
+
+
 @pytest.mark.parametrize("duration_s", [0.3, 5, 30, 100, 300, 9000])
 @pytest.mark.parametrize("sample_ms", [10, 100, 1000])
 def test_bins_are_few_and_of_several_samples(duration_s, sample_ms):

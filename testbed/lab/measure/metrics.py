@@ -97,10 +97,10 @@ def read_samples(path: Path, **types: type[pl.DataType]) -> pl.DataFrame:
     if not path.stat().st_size:
         return pl.DataFrame(schema=NO_SAMPLES | types)
     samples = pl.read_csv(path, infer_schema_length=None, schema_overrides=types)
-    return _with_subflows(samples) if "flow" in samples.columns else samples
+    return with_subflows(samples) if "flow" in samples.columns else samples
 
 
-def _with_subflows(samples: pl.DataFrame) -> pl.DataFrame:
+def with_subflows(samples: pl.DataFrame) -> pl.DataFrame:
     """Return SAMPLES of flows with second subflows as part of them: windows and counts together,
     the rest the first one's."""
     second = pl.col("flow").str.ends_with(SUBFLOW_SUFFIX)

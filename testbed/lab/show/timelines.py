@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from lab.measure import ratios
-from lab.measure.metrics import drop_causes
+from lab.measure.metrics import drop_causes, with_subflows
 from lab.show.plots import BOUND_DASH, FAINT, FONT_PT, INK, RC, Style, style, to_svg
 
 SSTHRESH_NONE_PKTS = 1_000_000  # the kernel's "no threshold yet" is 2^31 - 1
@@ -164,13 +164,16 @@ def rtt_figure(compared: dict[str, tuple[dict[str, Any], pl.DataFrame]]) -> str:
 
 
 def read_samples(path: Path) -> pl.DataFrame | None:
-    """Return a sample file as numbers (names stay text), or nothing if it has no rows."""
+    """Return a sample file as numbers (names stay text), flows with their second subflows, or
+    nothing if it has no rows."""
     if not path.is_file() or not path.stat().st_size:
         return None
     frame = pl.read_csv(path, infer_schema_length=None)
     names = {"flow", "algorithm", "ca_state", "cc_kind", "hop", "node", "device", "channel"}
     frame = frame.with_columns(pl.exclude(*names).cast(pl.Float64, strict=False))
-    return frame if len(frame) else None
+    if not len(frame):
+        return None
+    return with_subflows(frame) if "flow" in frame.columns else frame
 
 
 def losses(hops: pl.DataFrame, params: dict[str, Any]) -> dict[str, list[tuple[float, int]]]:
