@@ -146,9 +146,16 @@ def test_a_row_fails_where_one_place_does_and_says_where(tmp_path):
     assert sentence.startswith("drops too much (share of packets that queues dropped 9.00 % at ")
     assert sentence.endswith("; 1 of 2 places)")
     (worst,) = verdict.worst()
-    again = page.command(verdict.row, "mine", worst, Choice(quick=True), ["./my_cc.c"])
+    given = cli._given(["./my_cc.c"], "virtual", "", None)
+    again = page.command(verdict.row, "mine", worst, Choice(quick=True), given)
     assert again == (
         "testbed/run scorecard --algorithms mine --rows r --module ./my_cc.c --quick --set loss=1"
+    )
+    choice = Choice(overrides=(("loss", "0,1"), ("run.duration_s", "30")))
+    given = cli._given([], "vm", "6.1", 6)
+    assert page.command(verdict.row, "mine", worst, choice, given) == (
+        "testbed/run scorecard --algorithms mine --rows r --backend vm --kernel 6.1 --seeds 6"
+        " --set run.duration_s=30 --set loss=1"
     )
 
 

@@ -28,6 +28,7 @@ from lab.measure import harm
 from lab.run import runner
 from lab.run.backends import BACKENDS, open_backend
 from lab.run.backends.base import Backend
+from lab.run.backends.virtual import VirtualBackend
 from lab.run.cluster import crew as crews
 from lab.run.cluster.crew import Crew
 from lab.run.store import PROJECT_RESULTS, Store, fresh_folder
@@ -131,8 +132,17 @@ def main(
     with crews.gathered(scheduler, slurm) as crew:
         made = open_backend(backend, kernel)
         run = _Run(choice, sections, made, folder, jobs, crew)
+        run.given = _given(module or [], backend, kernel, seeds)
         run.prepare(asked, module or [])
         raise typer.Exit(run.go(numbers, gate))
+
+
+def _given(modules: list[str], backend: str, kernel: str, seeds: int | None) -> list[str]:
+    """Return as words those options that change what a place is run with."""
+    words = [word for module in modules for word in ("--module", module)]
+    words += ["--backend", backend] if backend != VirtualBackend.name else []
+    words += ["--kernel", kernel] if kernel else []
+    return words + (["--seeds", str(seeds)] if seeds else [])
 
 
 def _check(names, of_rows, settings, paths, path_seed, seeds, backend) -> None:
@@ -168,13 +178,12 @@ class _Run:
         self.folder, self.jobs, self.crew = folder, jobs, crew
         self.judged: list[str] = []  # what the user wants to know about, as columns
         self.refused: dict[str, Refused] = {}  # column -> why it cannot be run
-        self.modules: list[str] = []
+        self.given: list[str] = []  # options that a place is run again with
         self.impossible: dict[tuple, str] = {}  # point -> what this kernel lacks for it
 
     def prepare(self, names: tuple[str, ...], modules: list[str]) -> None:
         """Build and load the user's MODULES; find out what is judged. Refuse those that cannot be
         used where NAMES has nothing else to judge."""
-        self.modules = modules
         refused = add_modules(self.backend, modules)
         brought = [name for user in self.backend.build.user for name in user.algorithms]
         missing = [name for name in names if refused and not self._has(name, brought)]
@@ -238,7 +247,7 @@ class _Run:
         meta = store.read_json("meta.json")
         troubles = self._troubles(todo, store)
         written = page.write(
-            card, self.sections, self.choice, meta, troubles, self.modules, self.folder
+            card, self.sections, self.choice, meta, troubles, self.given, self.folder
         )
         self._say(card, sweep, len(todo), written)
         return self._status(card, sweep, gate)

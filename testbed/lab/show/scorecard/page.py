@@ -42,13 +42,13 @@ def write(
     choice: Choice,
     meta: dict[str, Any],
     troubles: list[tuple[str, str]],
-    modules: list[str],
+    given: list[str],
     folder: Path,
 ) -> Path:
     """Write both forms of the page into FOLDER and return the path of the HTML. SECTIONS: all
     that were to be run, also those that have no rows; TROUBLES: what
-    failed, and its console; MODULES: what --module was given."""
-    view = _view(card, choice, meta, troubles, modules)
+    failed, and its console; GIVEN: options of the run that hold at each place."""
+    view = _view(card, choice, meta, troubles, given)
     view["not_measured"] = [section for section in sections if section.not_measured]
     for name, is_html in ((HTML, True), (MARKDOWN, False)):
         environment = jinja2.Environment(
@@ -75,7 +75,7 @@ def sentences(verdict: RowVerdict) -> list[str]:
 
 def _view(
     card: Card, choice: Choice, meta: dict[str, Any], troubles: list[tuple[str, str]],
-    modules: list[str],
+    given: list[str],
 ) -> dict[str, Any]:  # fmt: skip
     judged = meta.get("judged", card.algorithms)
     return {
@@ -91,7 +91,7 @@ def _view(
         "interval_note": _interval_note(len(meta.get("seeds", []))),
         "matrix": [_matrix_row(card, section) for section in card.sections],
         "fails": [(name, _fails(card, name)) for name in card.algorithms],
-        "sections": [_section(card, s, choice, modules) for s in card.sections],
+        "sections": [_section(card, s, choice, given) for s in card.sections],
         "troubles": troubles,
         "reproduce": reproduce(meta),
         "modules": sorted((meta.get("module_srcversions") or {}).items()),
@@ -181,22 +181,22 @@ def _fails(card: Card, algorithm: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def _section(card: Card, section: Section, choice: Choice, modules: list[str]) -> dict[str, Any]:
+def _section(card: Card, section: Section, choice: Choice, given: list[str]) -> dict[str, Any]:
     return {
         "number": section.number,
         "title": section.title,
         "asks": section.asks,
-        "rows": [_row(card, row, choice, modules) for row in section.rows],
+        "rows": [_row(card, row, choice, given) for row in section.rows],
     }
 
 
-def _row(card: Card, row: Row, choice: Choice, modules: list[str]) -> dict[str, Any]:
+def _row(card: Card, row: Row, choice: Choice, given: list[str]) -> dict[str, Any]:
     verdicts = [card.rows[row.id, algorithm] for algorithm in card.algorithms]
     worst = []
     for verdict in verdicts:
         count = judge.WORST_PLACES if any(axis.random for axis in row.scenario.axes) else 1
         bad = [c for c in verdict.worst(count) if c.verdict in (judge.FAILS, judge.WORSE)]
-        worst += [_worst(row, verdict.algorithm, cell, choice, modules) for cell in bad]
+        worst += [_worst(row, verdict.algorithm, cell, choice, given) for cell in bad]
     return {
         "id": row.id,
         "title": row.title,
@@ -265,7 +265,7 @@ def _figure(row: Row, figure: Figure, verdicts: list[RowVerdict]) -> dict[str, A
 
 
 def _worst(
-    row: Row, algorithm: str, cell: Cell, choice: Choice, modules: list[str]
+    row: Row, algorithm: str, cell: Cell, choice: Choice, given: list[str]
 ) -> dict[str, str]:
     """Return one of the worst places of ALGORITHM and the command that runs it again."""
     return {
@@ -275,16 +275,17 @@ def _worst(
         "verdict": cell.verdict,
         "class": CLASSES[cell.verdict],
         "measured": f"{FIGURES[cell.figure.metric].label} {cell.text} {cell.interval}".strip(),
-        "command": command(row, algorithm, cell, choice, modules),
+        "command": command(row, algorithm, cell, choice, given),
     }
 
 
-def command(row: Row, algorithm: str, cell: Cell, choice: Choice, modules: list[str]) -> str:
+def command(row: Row, algorithm: str, cell: Cell, choice: Choice, given: list[str]) -> str:
     """Return the one command that runs a place of a row again."""
-    words = ["testbed/run", "scorecard", "--algorithms", algorithm, "--rows", row.id]
-    for module in modules:
-        words += ["--module", module]
+    words = ["testbed/run", "scorecard", "--algorithms", algorithm, "--rows", row.id, *given]
     words += ["--quick"] * choice.quick
+    axes = {axis.name for axis in row.scenario.axes}
+    for name, text in choice.overrides:
+        words += ["--set", f"{name}={text}"] * (name not in axes)
     for axis, (name, value) in zip(row.scenario.axes, cell.place, strict=True):
         text = f"{value:g}" if isinstance(value, float) else json.dumps(value)
         words += ["--set", f"{name}={text}"]
