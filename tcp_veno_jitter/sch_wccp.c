@@ -43,6 +43,7 @@
 
 #include "compat/inet_lookup.h"
 #include "compat/net_sch.h"
+#include "compat/timer.h"
 #include "estimators/wccp_option.h"
 #include "estimators/wccp_share.h"
 #include "tcp_param.h"
@@ -1185,7 +1186,7 @@ static void wccp_destroy(struct Qdisc *sch)
 	tcp_wccp_note_agents(dev_net(agent->dev), -1);
 	dev_remove_pack(&agent->tap);
 	qdisc_watchdog_cancel(&agent->watchdog);
-	timer_shutdown_sync(&agent->timer);
+	compat_timer_shutdown_sync(&agent->timer);
 	kvfree(agent->echoes);
 }
 

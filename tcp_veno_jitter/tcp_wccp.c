@@ -307,8 +307,8 @@ static bool wccp_is_silent(const struct sock *sk)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 interval_us = max(wccp_interval_us(tp, ca->rate),
 			      tp->srtt_us >> 3);
-	u32 limit_us = clamp(interval_us, WCCP_SILENT_MIN_US,
-			     WCCP_SILENT_MAX_US) * WCCP_SILENT_INTERVALS;
+	u32 limit_us = clamp_t(u32, interval_us, WCCP_SILENT_MIN_US,
+			       WCCP_SILENT_MAX_US) * WCCP_SILENT_INTERVALS;
 
 	return !tp->sacked_out &&
 	       tcp_jiffies32 - ca->heard > usecs_to_jiffies(limit_us);

@@ -7,11 +7,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_build import tree_params
+from test_build import header_trees, make, tree_params
 
 FOLDER = Path(__file__).resolve().parents[1]
 ACK, TX_START = "TCP_CONG_CONTROL_HAS_ACK", "TCP_CONG_HAS_TX_START"
 HASHINFO = "INET_LOOKUP_HAS_HASHINFO"
+SHUTDOWN = "TIMER_HAS_SHUTDOWN"
+TIMER = {
+    False: "extern int del_timer_sync(struct timer_list *timer);\n",
+    True: "extern int timer_shutdown_sync(struct timer_list *timer);\n",
+}
 LOOKUP = {
     True: "struct sock *__inet_lookup_established(struct net *net,\n\t\tstruct inet_hashinfo"
     " *hashinfo,\n\t\tconst __be32 saddr);\n",
@@ -78,11 +83,15 @@ def probe(srctree: Path, src: Path = FOLDER) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
-def write_header(tree: Path, text: str, lookup: str = LOOKUP[True]) -> None:
+def write_header(
+    tree: Path, text: str, lookup: str = LOOKUP[True], timer: str = TIMER[True]
+) -> None:
     header = tree / "include" / "net" / "tcp.h"
     header.parent.mkdir(parents=True)
     header.write_text(text)
     header.with_name("inet_hashtables.h").write_text(lookup)
+    (tree / "include" / "linux").mkdir()
+    (tree / "include" / "linux" / "timer.h").write_text(timer)
 
 
 @pytest.mark.parametrize("has_hashinfo", LOOKUP)
@@ -96,6 +105,42 @@ def test_no_lookup_is_an_error(tmp_path):
     write_header(tmp_path, kernel_header(True, True), "/* elsewhere */\n")
     done = probe(tmp_path)
     assert done.returncode != 0 and "no __inet_lookup_established" in done.stderr
+
+
+@pytest.mark.parametrize("has_shutdown", TIMER)
+def test_timers_end_is_found_out(has_shutdown, tmp_path):
+    write_header(tmp_path, kernel_header(True, True), timer=TIMER[has_shutdown])
+    assert (f"-D{SHUTDOWN}" in probe(tmp_path).stdout.split()) == has_shutdown
+
+
+def debian_copy(tree: Path, folder: Path) -> tuple[Path, Path]:
+    """Return a copy of a headers package's build tree and one of its source; files are links."""
+    source = Path(re.match(r"include (.*)/Makefile$", (tree / "Makefile").read_text())[1])
+    copies = folder / "tree", folder / "source"
+    for was, copy in zip((tree, source), copies, strict=True):
+        subprocess.run(["cp", "-rs", was, copy], check=True)
+    (copies[0] / "Makefile").unlink()
+    (copies[0] / "Makefile").write_text(f"include {copies[1]}/Makefile\n")
+    return copies
+
+
+def test_builds_where_no_timer_can_be_shut_down(tmp_path):
+    """As before 6.1.158, with no warning: the oldest headers package, less what came then."""
+    trees = [
+        tree
+        for tree in header_trees()
+        if re.match("include .*-common/Makefile$", (tree / "Makefile").read_text())
+    ]
+    if not trees:
+        pytest.skip("no headers package of Debian's: apt-get install linux-headers-amd64")
+    tree, source = debian_copy(trees[0], tmp_path)
+    header = source / "include" / "linux" / "timer.h"
+    text = header.read_text()
+    assert "del_timer_sync(" in text
+    header.unlink()
+    header.write_text(re.sub(r"^extern int timer_shutdown_sync\(.*\n", "", text, flags=re.M))
+    built = make(tree, tmp_path / "out", "W=1")
+    assert built.status == 0 and not built.complaints(), built.output
 
 
 @pytest.mark.parametrize("has_ack", [False, True])
@@ -158,6 +203,7 @@ FACTS = (
     ("ack", ACK, f"__builtin_types_compatible_p(typeof({OPS}->cong_control), {NEW_FORM}) ? 1 : -1"),
     ("tx_start", TX_START, f"sizeof({OPS}->cwnd_event_tx_start)"),
     ("lookup", HASHINFO, "sizeof(__inet_lookup_established(0, 0, 0, 0, 0, 0, 0, 0))"),
+    ("shutdown", SHUTDOWN, "sizeof(timer_shutdown_sync(0))"),
 )
 
 
@@ -166,7 +212,7 @@ def test_compiler_agrees_with_the_probe(tree, tmp_path):
     """compat/Kbuild says of a real kernel's header what its compiler says: yes twice, no twice."""
     (tmp_path / "compat").symlink_to(FOLDER / "compat")
     (tmp_path / "Kbuild").write_text(
-        "obj-m := ack.o tx_start.o lookup.o\ninclude $(src)/compat/Kbuild\n"
+        f"obj-m := {' '.join(f'{name}.o' for name, _, _ in FACTS)}\ninclude $(src)/compat/Kbuild\n"
     )
     for name, flag, fact in FACTS:
         (tmp_path / f"{name}.c").write_text(
