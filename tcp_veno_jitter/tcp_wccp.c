@@ -314,6 +314,12 @@ static bool wccp_is_silent(const struct sock *sk)
 	       tcp_jiffies32 - ca->heard > usecs_to_jiffies(limit_us);
 }
 
+/* The newest feedback says that others fill the channel. */
+static bool wccp_hears_of_others(const struct tcp_wccp *ca)
+{
+	return ca->fresh && ca->feedback == WCCP_OTHERS;
+}
+
 /* The first r_p: a segment a round trip, or what has been delivered so far. */
 static void wccp_start(struct sock *sk)
 {
@@ -390,22 +396,34 @@ static void wccp_end_waiting(struct sock *sk)
 /* An ACK comes in; what it brings is known, what follows from it is not. */
 static void wccp_plain_ack(struct sock *sk, u32 flags)
 {
-	struct tcp_wccp *ca = inet_csk_ca(sk);
+	const struct tcp_wccp *ca = inet_csk_ca(sk);
 
 	wccp_make_room(sk);
 	if (ca->waiting && tcp_sk(sk)->bytes_acked > 1)
 		wccp_end_waiting(sk);
-	if (ca->fresh && ca->feedback == WCCP_OTHERS)
+	if (wccp_hears_of_others(ca) ||
+	    (ca->rate && inet_csk(sk)->icsk_ca_state < TCP_CA_CWR &&
+	     wccp_is_silent(sk)))
 		wccp_forget_rate(sk);
-	if (inet_csk(sk)->icsk_ca_state >= TCP_CA_CWR)
-		return;
-	if (ca->rate && wccp_is_silent(sk))
-		wccp_forget_rate(sk);
-	else if ((ca->rate || ca->fresh) && tcp_sk(sk)->srtt_us)
-		wccp_be_paced(sk);
 }
 
-/* Of whole segments: small packets come back sooner. */
+/* Is there a rate, or feedback to make one of, and is the window nobody else's? */
+static bool wccp_may_pace(const struct sock *sk)
+{
+	const struct tcp_wccp *ca = inet_csk_ca(sk);
+
+	if (inet_csk(sk)->icsk_ca_state >= TCP_CA_CWR ||
+	    !tcp_sk(sk)->srtt_us || wccp_hears_of_others(ca))
+		return false;
+	return ca->rate ? !wccp_is_silent(sk) : ca->fresh;
+}
+
+/*
+ * The first hook that an ACK calls, but only if something was under way: then the hook
+ * that makes it plain again when that is acknowledged follows, as it does not where
+ * in_ack_event is called with nothing under way. Round trips are of whole segments:
+ * small packets come back sooner.
+ */
 static void wccp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_wccp *ca = inet_csk_ca(sk);
@@ -416,6 +434,8 @@ static void wccp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	ca->advanced = acked_bytes > 0;
 	if (sample->rtt_us > 0 && acked_bytes >= tp->mss_cache)
 		ca->min_rtt_us = min_t(u32, ca->min_rtt_us, sample->rtt_us);
+	if (wccp_may_pace(sk))
+		wccp_be_paced(sk);
 }
 
 static void wccp_follow(struct sock *sk, const struct rate_sample *rs)
@@ -484,7 +504,7 @@ static void wccp_paced_ack(struct sock *sk, u32 flags)
 	const struct tcp_wccp *ca = inet_csk_ca(sk);
 
 	wccp_make_room(sk);
-	if ((ca->fresh && ca->feedback == WCCP_OTHERS) || wccp_is_silent(sk))
+	if (wccp_hears_of_others(ca) || wccp_is_silent(sk))
 		wccp_forget_rate(sk);
 }
 

@@ -774,6 +774,21 @@ def check_idle():
             near(rate_mbps(flow), 10 * 0.95 * 1432 / 1514, 1)
 
 
+@claim("what the peer sends meanwhile is no reason to keep the window over an idle time")
+def check_idle_after_word():
+    with WccpPath(), Channel(Load(10)), Flow("wccp", bulk=False) as flow:
+        flow.sock.sendall(bytes(6 << 20))
+        flow.wait_for(lambda now: now.bytes_acked > 6 << 20)
+        before = flow.info()
+        assert before.cwnd_pkts > 20 and rate_mbps(flow) > 0, before
+        flow.peer.sendall(b"x")  # with an ACK in it, and nothing under way
+        time.sleep(3)
+        assert flow.info().cwnd_pkts == before.cwnd_pkts, flow.info()
+        flow.sock.sendall(bytes(100_000))
+        time.sleep(0.04)  # less than a round trip
+        assert flow.info().cwnd_pkts <= 10, flow.info()
+
+
 @claim("an application that uses little of its window loses what it does not use, as with Reno")
 def check_window_is_validated():
     with (
