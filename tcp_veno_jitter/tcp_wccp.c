@@ -88,6 +88,7 @@ MODULE_PARM_DESC(window_percent,
  * @min_rtt_us: smallest round trip time of whole segments since the last timeout;
  *	~0: none
  * @bytes_acked: so many were acknowledged before (bytes, wraps)
+ * @first_pkts: the window that there was before two segments had to wait
  * @burst_pkts: what a burst may have at most, 0: what the core allows
  * @core_burst_pkts: and that is it
  * @room_bytes: that each segment leaves to the option
@@ -95,7 +96,7 @@ MODULE_PARM_DESC(window_percent,
  * @hops: of the way back, that is taken for the way there; 0: not known
  * @fresh: @feedback came after the last change
  * @seen: so did an ACK of what was sent after it
- * @waiting: no data has been acknowledged yet
+ * @waiting: no data has been acknowledged yet, and nothing lost or marked
  * @advanced: the newest ACK acknowledged data
  */
 struct tcp_wccp {
@@ -106,6 +107,7 @@ struct tcp_wccp {
 	u32 heard;
 	u32 min_rtt_us;
 	u32 bytes_acked;
+	u32 first_pkts;
 	u16 burst_pkts;
 	u16 core_burst_pkts;
 	u8 room_bytes;
@@ -357,6 +359,9 @@ static u32 wccp_most_pkts(const struct tcp_sock *tp, const struct tcp_wccp *ca)
 
 static void wccp_be_paced(struct sock *sk)
 {
+	struct tcp_wccp *ca = inet_csk_ca(sk);
+
+	ca->waiting = 0;
 	wccp_pace(sk, true);
 	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &wccp_paced_ops);
 }
@@ -378,19 +383,24 @@ static void wccp_forget_rate(struct sock *sk)
 	wccp_be_plain(sk);
 }
 
-/* The first data has been acknowledged; without feedback it is as if it were now. */
+/* Whatever the path says of itself comes too late now: on as Reno, from this window. */
 static void wccp_end_waiting(struct sock *sk)
 {
 	struct tcp_wccp *ca = inet_csk_ca(sk);
+
+	if (!ca->waiting)
+		return;
+	ca->waiting = 0;
+	wccp_pace(sk, false);
+}
+
+/* The window is what it would have been, if it has not grown further. */
+static void wccp_give_back(struct sock *sk)
+{
+	const struct tcp_wccp *ca = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	ca->waiting = 0;
-	if (ca->fresh && ca->feedback != WCCP_OTHERS)
-		return;
-	wccp_pace(sk, false);
-	tcp_snd_cwnd_set(tp, max_t(u32, tcp_snd_cwnd(tp),
-				   min_t(u32, TCP_INIT_CWND,
-					 tp->snd_cwnd_clamp)));
+	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), ca->first_pkts));
 }
 
 /* An ACK comes in; what it brings is known, what follows from it is not. */
@@ -399,8 +409,12 @@ static void wccp_plain_ack(struct sock *sk, u32 flags)
 	const struct tcp_wccp *ca = inet_csk_ca(sk);
 
 	wccp_make_room(sk);
-	if (ca->waiting && tcp_sk(sk)->bytes_acked > 1)
+	if (ca->waiting && tcp_sk(sk)->bytes_acked > 1) {
+		/* what a mark is about is what was sent */
+		if (!(flags & CA_ACK_ECE))
+			wccp_give_back(sk);
 		wccp_end_waiting(sk);
+	}
 	if (wccp_hears_of_others(ca) ||
 	    (ca->rate && inet_csk(sk)->icsk_ca_state < TCP_CA_CWR &&
 	     wccp_is_silent(sk)))
@@ -513,8 +527,10 @@ static void wccp_set_state(struct sock *sk, u8 new_state)
 {
 	struct tcp_wccp *ca = inet_csk_ca(sk);
 
-	if (new_state >= TCP_CA_CWR)
+	if (new_state >= TCP_CA_CWR) {
+		wccp_end_waiting(sk);
 		wccp_be_plain(sk);
+	}
 	if (new_state != TCP_CA_Loss)
 		return;
 	ca->min_rtt_us = ~0U;
@@ -572,6 +588,7 @@ static void wccp_init(struct sock *sk)
 	if (tp->bytes_acked > 1 || tp->data_segs_out)
 		return;
 	ca->waiting = 1;
+	ca->first_pkts = tcp_snd_cwnd(tp);
 	wccp_pace(sk, true);
 	tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), WCCP_FIRST_PKTS));
 	if (tp->srtt_us)

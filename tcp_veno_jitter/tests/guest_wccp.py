@@ -826,6 +826,57 @@ def check_ignorant_peer():
     near(got["wccp"], got["reno"], 0.05 * got["reno"])
 
 
+@contextlib.contextmanager
+def first_flow(**sysctls):
+    """A flow from a namespace that has an agent to one that has none, of two segments for now."""
+    with WccpPath(AGENTS[:2], **sysctls), Flow("wccp", bulk=False) as flow:
+        assert flow.info().cwnd_pkts == 2, flow.info()
+        yield flow
+
+
+def window_told(flow: Flow) -> net.Info:
+    """Send one segment; return what the socket says as soon as that is acknowledged."""
+    before = flow.info().bytes_acked
+    flow.sock.sendall(bytes(flow.info().mss_bytes))
+    return flow.wait_for(lambda now: now.bytes_acked > before + 1)[1]
+
+
+@claim("where two segments have waited, the window is then the route's, and Reno's after a loss")
+def check_first_window():
+    for pkts in (4, 10, 40):
+        with WccpPath(AGENTS[:2]):
+            run_cmd("ip", "-n", "a", "route", "replace", "10.0.2.0/24", "via", "10.0.1.2",
+                    "initcwnd", str(pkts))  # fmt: skip
+            with Flow("wccp", bulk=False) as flow:
+                assert flow.info().cwnd_pkts == 2, flow.info()
+                near(window_told(flow).cwnd_pkts, pkts, 1)
+    with first_flow() as flow:
+        with flow.outage():
+            flow.sock.sendall(bytes(flow.info().mss_bytes))
+            flow.wait_for(lambda now: now.ca_state == net.LOSS)
+        _, now = flow.wait_for(lambda now: now.bytes_acked > 1)
+        assert now.cwnd_pkts <= 3, now
+    with first_flow(tcp_ecn=1) as flow:
+        lose_at_s("100% ecn")  # which marks instead
+        assert window_told(flow).ssthresh_pkts == 2, flow.info()
+    with WccpPath(AGENTS[:2]):
+        with flows(1):  # whose neighbour is known then
+            pass
+        lose_at_s("100%")
+        ends = threading.Timer(4, lose_at_s, ("0%",))
+        ends.start()
+        with Flow("wccp", bulk=False) as flow:
+            assert flow.info().cwnd_pkts == 1, flow.info()
+            assert window_told(flow).cwnd_pkts <= 2, flow.info()
+        ends.join()
+
+
+def lose_at_s(model: str) -> None:
+    """Lose packets behind the bottleneck; MODEL is netem's."""
+    run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit", "1000",
+            "delay", "25ms", "rate", "20mbit", "loss", *model.split())  # fmt: skip
+
+
 @claim("a sender without an agent is plain TCP, and puts nothing on the wire")
 def check_no_agent():
     with WccpPath(AGENTS[1:], rate_mbps=10, queue_pkts=60), Channel(lambda: 0.5, AGENTS[1:]):
