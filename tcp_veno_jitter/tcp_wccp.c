@@ -133,11 +133,16 @@ static const struct tcp_congestion_ops wccp_paced_ops;
 
 /* --- room for the option ------------------------------------------------------ */
 
-static bool wccp_has_agents(const struct sock *sk)
+/*
+ * Could there be feedback? Where an agent is, and for IPv4 only, also where an IPv6
+ * socket is used for it.
+ */
+static bool wccp_is_of_use(const struct sock *sk)
 {
 	struct wccp_ends *ends = net_generic(sock_net(sk), wccp_ends_id);
 
-	return atomic_read(&ends->agents) > 0;
+	return inet_csk(sk)->icsk_af_ops->net_header_len ==
+	       sizeof(struct iphdr) && atomic_read(&ends->agents) > 0;
 }
 
 /*
@@ -162,15 +167,12 @@ static void wccp_set_room(struct sock *sk, u8 bytes)
 		icsk->icsk_sync_mss(sk, icsk->icsk_pmtu_cookie);
 }
 
-/* IPv4 only, also where an IPv6 socket is used for it; and only where there is use. */
 static void wccp_make_room(struct sock *sk)
 {
 	const struct tcp_wccp *ca = inet_csk_ca(sk);
 	u8 bytes = 0;
 
-	if (inet_csk(sk)->icsk_af_ops->net_header_len != sizeof(struct iphdr))
-		return;
-	if (wccp_has_agents(sk))
+	if (wccp_is_of_use(sk))
 		bytes = WCCP_DATA_BYTES +
 			(READ_ONCE(ca->echoes) ? WCCP_ECHO_BYTES : 0);
 	if (bytes || ca->room_bytes)
@@ -582,7 +584,7 @@ static void wccp_init(struct sock *sk)
 	memset(ca, 0, sizeof(*ca));
 	ca->min_rtt_us = ~0U;
 	ca->bytes_acked = tp->bytes_acked;
-	if (!wccp_has_agents(sk))
+	if (!wccp_is_of_use(sk))
 		return;
 	wccp_make_room(sk);
 	if (tp->bytes_acked > 1 || tp->data_segs_out)

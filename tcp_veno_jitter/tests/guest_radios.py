@@ -11,6 +11,7 @@ comes from the wire; how busy the air is, a script says, from what r sends and w
 
 import contextlib
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -200,6 +201,21 @@ def check_mapped():
         net.set_algorithm(flow.sock, "reno")
         time.sleep(1)
         assert flow.info().mss_bytes == with_option + DATA_BYTES
+
+
+@claim("an IPv6 socket, which hears of no node, has its whole window from the start")
+def check_ipv6():
+    """Over the loopback: this is here because the lab kernel has no IPv6."""
+    ends = ((socket.AF_INET, "127.0.0.1", 2), (socket.AF_INET6, "::1", 10))
+    with WccpPath(), inside("a"):
+        for family, address, wanted_pkts in ends:
+            with (
+                socket.create_server((address, 0), family=family) as listener,
+                socket.socket(family) as sock,
+            ):
+                net.set_algorithm(sock, "wccp")
+                sock.connect(listener.getsockname()[:2])
+                assert net.info_of(sock).cwnd_pkts == wanted_pkts, net.info_of(sock)
 
 
 claim("the kernel log holds no complaint at the end")(check_log)
