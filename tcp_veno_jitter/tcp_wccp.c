@@ -410,6 +410,9 @@ static void wccp_plain_ack(struct sock *sk, u32 flags)
 {
 	const struct tcp_wccp *ca = inet_csk_ca(sk);
 
+	/* the SYN's: whoever is chosen instead before init would not release the room */
+	if (!inet_csk(sk)->icsk_ca_initialized)
+		return;
 	wccp_make_room(sk);
 	if (ca->waiting && tcp_sk(sk)->bytes_acked > 1) {
 		/* what a mark is about is what was sent */
