@@ -577,7 +577,8 @@ static void wccp_release(struct sock *sk)
 
 /*
  * Where the namespace has agents, two segments wait for an ACK that says whether the
- * path has.
+ * path has. Who is chosen between connect() and the SYN-ACK does not: the core sets
+ * the first window after that, and calls no second init.
  */
 static void wccp_init(struct sock *sk)
 {
@@ -590,7 +591,8 @@ static void wccp_init(struct sock *sk)
 	if (!wccp_is_of_use(sk))
 		return;
 	wccp_make_room(sk);
-	if (tp->bytes_acked > 1 || tp->data_segs_out)
+	if (sk->sk_state == TCP_SYN_SENT || tp->bytes_acked > 1 ||
+	    tp->data_segs_out)
 		return;
 	ca->waiting = 1;
 	ca->first_pkts = tcp_snd_cwnd(tp);

@@ -845,8 +845,7 @@ def window_told(flow: Flow) -> net.Info:
 def check_first_window():
     for pkts in (4, 10, 40):
         with WccpPath(AGENTS[:2]):
-            run_cmd("ip", "-n", "a", "route", "replace", "10.0.2.0/24", "via", "10.0.1.2",
-                    "initcwnd", str(pkts))  # fmt: skip
+            begin_with(str(pkts))
             with Flow("wccp", bulk=False) as flow:
                 assert flow.info().cwnd_pkts == 2, flow.info()
                 near(window_told(flow).cwnd_pkts, pkts, 1)
@@ -869,6 +868,31 @@ def check_first_window():
             assert flow.info().cwnd_pkts == 1, flow.info()
             assert window_told(flow).cwnd_pkts <= 2, flow.info()
         ends.join()
+
+
+@claim("chosen while it connects it does not wait: its window is the route's all the time")
+def check_chosen_in_syn_sent():
+    with WccpPath(AGENTS[:2]), contextlib.ExitStack() as stack:
+        begin_with("4")
+        with inside("b"):
+            listener = stack.enter_context(socket.create_server((net.ADDRESSES["b"], 0)))
+        with inside("a"):
+            sock = stack.enter_context(socket.socket())
+        sock.setblocking(False)
+        sock.connect_ex(listener.getsockname())
+        net.set_algorithm(sock, "wccp")
+        stack.callback(abort, sock, listener.accept()[0])
+        before = net.info_of(sock)
+        sock.sendall(bytes(before.mss_bytes))
+        while (now := net.info_of(sock)).bytes_acked <= 1:
+            time.sleep(0.001)
+        assert before.cwnd_pkts == 4 and now.cwnd_pkts <= 5, (before, now)
+
+
+def begin_with(pkts: str) -> None:
+    """Give a's route to b an initial window."""
+    run_cmd("ip", "-n", "a", "route", "replace", "10.0.2.0/24", "via", "10.0.1.2", "initcwnd",
+            pkts)  # fmt: skip
 
 
 def lose_at_s(model: str) -> None:
