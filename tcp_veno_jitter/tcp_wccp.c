@@ -52,6 +52,7 @@
 #include <net/netns/generic.h>
 #include <net/tcp.h>
 
+#include "compat/psp.h"
 #include "compat/tcp_cong.h"
 #include "estimators/wccp_option.h"
 #include "tcp_info.h"
@@ -147,8 +148,8 @@ static bool wccp_is_of_use(const struct sock *sk)
 
 /*
  * Segments leave so many bytes to options that TCP does not know of. What else is
- * left free are IPv4's options: an IPv6 socket that is used for IPv4 may have had its
- * own, which are in no packet, counted here.
+ * left free are IPv4's options, and PSP's headers: an IPv6 socket that is used for IPv4
+ * may have had its own, which are in no packet, counted here.
  */
 static void wccp_set_room(struct sock *sk, u8 bytes)
 {
@@ -157,7 +158,8 @@ static void wccp_set_room(struct sock *sk, u8 bytes)
 	const struct ip_options_rcu *options =
 		rcu_dereference_protected(inet_sk(sk)->inet_opt,
 					  lockdep_sock_is_held(sk));
-	u16 wanted = (options ? options->opt.optlen : 0) + bytes;
+	u16 wanted = (options ? options->opt.optlen : 0) +
+		     psp_sk_overhead(sk) + bytes;
 
 	ca->room_bytes = bytes;
 	if (icsk->icsk_ext_hdr_len == wanted)

@@ -12,7 +12,7 @@ from test_build import header_trees, make, tree_params
 FOLDER = Path(__file__).resolve().parents[1]
 ACK, TX_START = "TCP_CONG_CONTROL_HAS_ACK", "TCP_CONG_HAS_TX_START"
 HASHINFO = "INET_LOOKUP_HAS_HASHINFO"
-SHUTDOWN = "TIMER_HAS_SHUTDOWN"
+SHUTDOWN, PSP = "TIMER_HAS_SHUTDOWN", "NET_HAS_PSP"
 TIMER = {
     False: "extern int del_timer_sync(struct timer_list *timer);\n",
     True: "extern int timer_shutdown_sync(struct timer_list *timer);\n",
@@ -113,6 +113,16 @@ def test_timers_end_is_found_out(has_shutdown, tmp_path):
     assert (f"-D{SHUTDOWN}" in probe(tmp_path).stdout.split()) == has_shutdown
 
 
+@pytest.mark.parametrize("has_psp", [False, True])
+def test_psp_is_found_out(has_psp, tmp_path):
+    """Where there is a header, but no such function, there is none either."""
+    write_header(tmp_path, kernel_header(True, True))
+    (tmp_path / "include" / "net" / "psp").mkdir()
+    header = tmp_path / "include" / "net" / "psp" / "functions.h"
+    header.write_text("unsigned int psp_sk_overhead(void);\n" * has_psp)
+    assert (f"-D{PSP}" in probe(tmp_path).stdout.split()) == has_psp
+
+
 def debian_copy(tree: Path, folder: Path) -> tuple[Path, Path]:
     """Return a copy of a headers package's build tree and one of its source; files are links."""
     source = Path(re.match(r"include (.*)/Makefile$", (tree / "Makefile").read_text())[1])
@@ -204,6 +214,7 @@ FACTS = (
     ("tx_start", TX_START, f"sizeof({OPS}->cwnd_event_tx_start)"),
     ("lookup", HASHINFO, "sizeof(__inet_lookup_established(0, 0, 0, 0, 0, 0, 0, 0))"),
     ("shutdown", SHUTDOWN, "sizeof(timer_shutdown_sync(0))"),
+    ("psp", PSP, "sizeof(psp_sk_overhead(0))"),
 )
 
 
@@ -216,7 +227,8 @@ def test_compiler_agrees_with_the_probe(tree, tmp_path):
     )
     for name, flag, fact in FACTS:
         (tmp_path / f"{name}.c").write_text(
-            f"#include <net/tcp.h>\nint fact[{fact}];\n#ifndef {flag}\n#error no\n#endif\n"
+            "#include <net/tcp.h>\n#if __has_include(<net/psp.h>)\n#include <net/psp.h>\n#endif\n"
+            f"int fact[{fact}];\n#ifndef {flag}\n#error no\n#endif\n"
         )
     done = subprocess.run(
         ["make", "-k", "-C", tree, f"M={tmp_path}", "modules"], capture_output=True, text=True
