@@ -9,8 +9,9 @@
  * while a hole exists; SACKed packets count. rtt_us < 0: the ACK covers only
  * retransmitted packets, and has no S.
  *
- * Without time stamps on the connection, and while the receiver's tick is not
- * known (0.26 s at the start), R is the arrival of the ACK on our clock. Then
+ * Without time stamps on the connection, while the receiver's tick is not known
+ * (0.26 s at the start), and for who does not believe the receiver's clock, R is
+ * the arrival of the ACK on our clock. Then
  * the return path is part of it: a jitter ratio is one of the round trip, a
  * bandwidth estimate one of the ACK stream. An ACK without a time stamp on a
  * connection that has them is no sample.
@@ -57,13 +58,14 @@ static inline u32 tcp_arrival_tick_us(const struct tcp_arrival *arrival)
 }
 
 static inline u32 tcp_arrival_note_time(struct tcp_arrival *arrival,
-					const struct tcp_sock *tp)
+					const struct tcp_sock *tp,
+					bool believed)
 {
 	enum peer_clock_result result = PEER_CLOCK_OK;
 	u32 flags = TCP_ARRIVAL_TIME;
-	bool peer;
+	bool peer = false;
 
-	if (tp->rx_opt.tstamp_ok) {
+	if (believed && tp->rx_opt.tstamp_ok) {
 		if (!tp->rx_opt.saw_tstamp)
 			return 0;
 		result = peer_clock_update(&arrival->clock,
@@ -71,8 +73,8 @@ static inline u32 tcp_arrival_note_time(struct tcp_arrival *arrival,
 					   tp->tcp_mstamp);
 		if (result == PEER_CLOCK_OLD)
 			return 0;
+		peer = arrival->clock.known;
 	}
-	peer = arrival->clock.known;
 	if (result == PEER_CLOCK_CHANGED || peer != arrival->peer)
 		flags |= TCP_ARRIVAL_RESTART;
 	arrival->peer = peer;
@@ -102,13 +104,15 @@ static inline u32 tcp_arrival_note_sent(struct tcp_arrival *arrival,
  * @arrival: state
  * @tp: socket
  * @rtt_us: the ack_sample's round trip time (us), negative for none
+ * @believed: the receiver's clock is; a forged one hides a queue
  *
  * Return: TCP_ARRIVAL_* bits.
  */
 static inline u32 tcp_arrival_update(struct tcp_arrival *arrival,
-				     const struct tcp_sock *tp, s32 rtt_us)
+				     const struct tcp_sock *tp, s32 rtt_us,
+				     bool believed)
 {
-	u32 flags = tcp_arrival_note_time(arrival, tp);
+	u32 flags = tcp_arrival_note_time(arrival, tp, believed);
 
 	if (flags)
 		flags |= tcp_arrival_note_sent(arrival, tp, rtt_us);

@@ -73,6 +73,11 @@ module_param_cb(alpha_percent, &tcp_param_ops, &jtcp_alpha_percent, 0644);
 MODULE_PARM_DESC(alpha_percent,
 		 "a: weight of a packet in the jitter ratio, 1/100; 0: use the raw ratio (0-100)");
 
+static struct tcp_param jtcp_peer_clock = { .value = 1, .min = 0, .max = 1 };
+module_param_cb(peer_clock, &tcp_param_ops, &jtcp_peer_clock, 0644);
+MODULE_PARM_DESC(peer_clock,
+		 "R is the receiver's time stamp; 0: when the ACK arrives, which no receiver can forge (0-1)");
+
 /**
  * struct jtcp - private area of a connection
  * @arrival: times of the newest acknowledged packet
@@ -108,7 +113,8 @@ static void jtcp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	u32 flags;
 
 	jtcp->probed = tcp_loss_is_probed(tp);
-	flags = tcp_arrival_update(&jtcp->arrival, tp, sample->rtt_us);
+	flags = tcp_arrival_update(&jtcp->arrival, tp, sample->rtt_us,
+				   tcp_param_get(&jtcp_peer_clock));
 	if (flags & TCP_ARRIVAL_RESTART)
 		jitter_ratio_restart(&jtcp->ratio);
 	if (!(flags & TCP_ARRIVAL_SENT))

@@ -83,7 +83,7 @@ static void tcp_tabe_pkts_acked(struct sock *sk,
 	u32 flags;
 
 	ca->delivered_pkts = tp->delivered;
-	flags = tcp_arrival_update(&ca->arrival, tp, sample->rtt_us);
+	flags = tcp_arrival_update(&ca->arrival, tp, sample->rtt_us, true);
 	if (flags & TCP_ARRIVAL_RESTART)
 		tabe_restart(&ca->bandwidth);
 	/* an ACK without a time of its own: its bytes count at the last one */

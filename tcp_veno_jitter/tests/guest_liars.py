@@ -7,11 +7,12 @@ compared with what they get if the liar's sender is reno, and if the receiver is
 Bounds, before any measurement of a module: a quarter more than the larger of the two for the liar,
 and six tenths of the smaller of the two for its neighbour. A receiver that stamps its ACKs with the
 sender's own times hides its queue, and no sender can tell that from a congested way back. So
-veno_jitter lets the receiver's clock excuse a longer round trip, but no loss.
+veno_jitter lets the receiver's clock excuse a longer round trip, but no loss; jtcp believes it, as
+its paper does, unless peer_clock is 0.
 
-It is left out of a claim that it does not meet: an Optimist, to whom every sender sends a full
-receiver's window at any rate of loss, gets that paced, which leaves reno's bursts beside it no room
-in a short queue.
+Each is left out of a claim that it does not meet: veno_jitter of an Optimist, to whom every sender
+sends a full receiver's window at any rate of loss, as that is paced, which leaves reno's bursts
+beside it no room in a short queue; jtcp of a Draining one that it believes.
 """
 
 from collections.abc import Callable
@@ -62,6 +63,13 @@ class NoJitter(Peer):
 
     def ts_val(self) -> int:
         return self.newest // 1000 & SEQ_MASK
+
+
+class Draining(NoJitter):
+    """As that, but a fiftieth slow, and right again every 2 s: a queue seems to drain."""
+
+    def ts_val(self) -> int:
+        return (self.newest - self.newest % 2_000_000 // 50) // 1000 & SEQ_MASK
 
 
 class SlowClock(Peer):
@@ -176,17 +184,22 @@ def check_liar(name, kind):
     assert lied.other_pkts >= LEAST * min(honest.other_pkts, reno.other_pkts), told
 
 
-@claim("a lying receiver gains little and starves nobody: NoJitter, not believed", "veno_jitter")
-def check_distrust(name):
+def check_distrust(name, kind):
     parameter = f"/sys/module/tcp_{name}/parameters/peer_clock"
     write_file(parameter, 0)
     try:
         shares.cache_clear()
-        check_liar(name, NoJitter)
+        check_liar(name, kind)
     finally:
         write_file(parameter, 1)
         shares.cache_clear()
 
+
+for kind, algorithm in ((NoJitter, "veno_jitter"), (Draining, "jtcp")):
+    claim(
+        f"a lying receiver gains little and starves nobody: {kind.__name__}, not believed",
+        algorithm,
+    )(partial(check_distrust, kind=kind))
 
 for kind in (*BY_STAMPS, *BY_ACKS):
     algorithms = PUBLISHED if kind is Optimist else ALL

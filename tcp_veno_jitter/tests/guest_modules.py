@@ -21,7 +21,12 @@ from labtest.guest import LIBC, abort, errno_as_nobody, inside, refusal, run_cmd
 CLASSIFIERS = ("jtcp", "veno03")
 # parameter -> (smallest, default, largest)
 PARAMETERS = {
-    "jtcp": {"k_percent": (1, 50, 1000), "m": (1, 1, 16), "alpha_percent": (0, 5, 100)},
+    "jtcp": {
+        "k_percent": (1, 50, 1000),
+        "m": (1, 1, 16),
+        "alpha_percent": (0, 5, 100),
+        "peer_clock": (0, 1, 1),
+    },
     "veno03": {"beta_pkts": (1, 3, 1000), "keep_percent": (50, 80, 100)},
     "tabe": {"ocwnd_srtt": (0, 0, 1)},
     "veno_jitter": {
