@@ -34,7 +34,8 @@
  *    1/2 leaves the same margin on both sides.
  *  - S and R of SACKed packets count, so the ratio is followed during recovery.
  *  - A CE mark, and a drop in the host's own queue, is congestion whatever the
- *    ratio; and so is a loss before the first complete span.
+ *    ratio, also one told in a recovery; and so is a loss before the first
+ *    complete span.
  *  - A loss within one smoothed RTT of the one classified last changes nothing
  *    more. Recovery already gives that; a tail loss probe does not.
  *  - A timeout that follows a timeout with nothing acknowledged between them is
@@ -87,6 +88,7 @@ MODULE_PARM_DESC(peer_clock,
  * @wireless: the last loss was wireless
  * @timeout: a timeout was classified; its window is still to be set
  * @probed: the next ssthresh hook is for a tail loss probe
+ * @marked: a mark was answered in the recovery that lasts, or has ended with this ACK
  */
 struct jtcp {
 	struct tcp_arrival arrival;
@@ -95,7 +97,8 @@ struct jtcp {
 	u32 held_ssthresh;
 	u8 wireless:1,
 	   timeout:1,
-	   probed:1;
+	   probed:1,
+	   marked:1;
 };
 
 static void jtcp_init(struct sock *sk)
@@ -178,7 +181,7 @@ static u32 jtcp_ssthresh(struct sock *sk)
 	bool signalled = tcp_loss_is_signalled(tp, probed);
 
 	jtcp->probed = 0;
-	if (!signalled && jtcp_just_classified(tp, jtcp))
+	if (signalled ? jtcp->marked : jtcp_just_classified(tp, jtcp))
 		return max(tcp_snd_cwnd(tp), 2U);
 
 	jtcp->verdict_us = tp->tcp_mstamp;
@@ -191,6 +194,19 @@ static u32 jtcp_ssthresh(struct sock *sk)
 	}
 	jtcp->held_ssthresh = tp->snd_ssthresh;
 	return max(tcp_snd_cwnd(tp), 2U);
+}
+
+static void jtcp_in_ack_event(struct sock *sk, u32 flags)
+{
+	struct jtcp *jtcp = inet_csk_ca(sk);
+
+	if (inet_csk(sk)->icsk_ca_state != TCP_CA_Recovery) {
+		jtcp->marked = 0;
+	} else if (tcp_loss_halve_for_mark(sk, flags)) {
+		jtcp->marked = 1;
+		jtcp->wireless = 0;
+		jtcp->held_ssthresh = 0;
+	}
 }
 
 /* The core is in tcp_enter_loss(), cwnd is still w. */
@@ -272,6 +288,7 @@ static struct tcp_congestion_ops jtcp_ops __read_mostly = {
 	.undo_cwnd	= jtcp_undo_cwnd,
 	.cwnd_event	= jtcp_cwnd_event,
 	.set_state	= jtcp_set_state,
+	.in_ack_event	= jtcp_in_ack_event,
 	.pkts_acked	= jtcp_pkts_acked,
 	.get_info	= jtcp_get_info,
 

@@ -74,8 +74,8 @@ static inline bool tcp_loss_is_late_timeout(const struct sock *sk)
 }
 
 /**
- * tcp_loss_halve_late() - ssthresh = w / 2 after a late timeout
- * @tp: socket, inside the set_state hook
+ * tcp_loss_halve_late() - ssthresh = w / 2 in a recovery that may have kept more
+ * @tp: socket, inside the set_state or in_ack_event hook
  *
  * Never raises the threshold. Undo stays right: it goes back to prior_cwnd and
  * prior_ssthresh, and neither is touched.
@@ -83,6 +83,33 @@ static inline bool tcp_loss_is_late_timeout(const struct sock *sk)
 static inline void tcp_loss_halve_late(struct tcp_sock *tp)
 {
 	tp->snd_ssthresh = min(tp->snd_ssthresh, max(tp->prior_cwnd >> 1, 2U));
+}
+
+/**
+ * tcp_loss_halve_for_mark() - answer a mark that is told while a loss is repaired
+ * @sk: socket, inside the in_ack_event hook
+ * @flags: what that hook is given
+ *
+ * The core asks for a threshold when recovery begins, and for none if the echo of
+ * a mark comes later in it. PRR follows one that is lowered. An echo may be of a
+ * mark that was answered before recovery began, as it goes on until CWR arrives:
+ * then the threshold is half of prior_cwnd already. The ACK that ends recovery is
+ * left to the core: if it has an echo, the ssthresh hook is for that, also where
+ * this has answered it.
+ *
+ * Return: true if the threshold was lowered.
+ */
+static inline bool tcp_loss_halve_for_mark(struct sock *sk, u32 flags)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 was_pkts = tp->snd_ssthresh;
+
+	if (!(flags & CA_ACK_ECE) ||
+	    inet_csk(sk)->icsk_ca_state != TCP_CA_Recovery ||
+	    !before(tp->snd_una, tp->high_seq))
+		return false;
+	tcp_loss_halve_late(tp);
+	return tp->snd_ssthresh < was_pkts;
 }
 
 #endif /* TCP_LOSS_H */

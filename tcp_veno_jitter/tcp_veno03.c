@@ -27,7 +27,7 @@
  *  - "every other ACK" is half the credit per acknowledged packet, so that an
  *    ACK which covers many packets counts for all of them.
  *  - A CE mark, and a drop in the host's own queue, is congestion whatever N:
- *    w / 2. It is not a loss, so BaseRTT stays.
+ *    w / 2, also one told in a recovery. It is not a loss, so BaseRTT stays.
  *  - A loss that turns out not to have been one gives the old BaseRTT back.
  * docs/veno03.md lists the differences from the kernel's own veno.
  */
@@ -57,11 +57,13 @@ MODULE_PARM_DESC(keep_percent,
  * @base_rtt_us: BaseRTT (us), 0 if not known
  * @undo_base_rtt_us: BaseRTT before the last loss (us)
  * @probed: the next ssthresh hook is for a tail loss probe
+ * @marked: a mark was answered in the recovery that lasts, or has ended with this ACK
  */
 struct veno03 {
 	u32 base_rtt_us;
 	u32 undo_base_rtt_us;
-	u8 probed:1;
+	u8 probed:1,
+	   marked:1;
 };
 
 static void veno03_init(struct sock *sk)
@@ -148,7 +150,8 @@ static u32 veno03_ssthresh(struct sock *sk)
 
 	veno->probed = 0;
 	if (tcp_loss_is_signalled(tp, probed))
-		return tcp_loss_half_window(tp);
+		return veno->marked ? max(tcp_snd_cwnd(tp), 2U) :
+				      tcp_loss_half_window(tp);
 
 	congestion = !veno->base_rtt_us || veno03_is_congested(sk);
 	if (tcp_verdict_is_watched())
@@ -158,6 +161,16 @@ static u32 veno03_ssthresh(struct sock *sk)
 		return tcp_loss_half_window(tp);
 	kept = (u64)tcp_snd_cwnd(tp) * tcp_param_get(&veno03_keep_percent);
 	return max_t(u32, div_u64(kept, 100), 2);
+}
+
+static void veno03_in_ack_event(struct sock *sk, u32 flags)
+{
+	struct veno03 *veno = inet_csk_ca(sk);
+
+	if (inet_csk(sk)->icsk_ca_state != TCP_CA_Recovery)
+		veno->marked = 0;
+	else if (tcp_loss_halve_for_mark(sk, flags))
+		veno->marked = 1;
 }
 
 static void veno03_cwnd_event(struct sock *sk, enum tcp_ca_event event)
@@ -208,6 +221,7 @@ static struct tcp_congestion_ops veno03_ops __read_mostly = {
 	.undo_cwnd	= veno03_undo_cwnd,
 	.cwnd_event	= veno03_cwnd_event,
 	.set_state	= veno03_set_state,
+	.in_ack_event	= veno03_in_ack_event,
 	.pkts_acked	= veno03_pkts_acked,
 	.get_info	= veno03_get_info,
 

@@ -294,6 +294,22 @@ def check_mark_and_loss(name):
         assert answer.after.cwnd_pkts <= answer.now.ssthresh_pkts + 1, answer
 
 
+@claim("a mark told while a random loss is repaired halves the window, once", "jtcp", "veno03")
+def check_mark_in_repair(name):
+    """The echo ends before recovery does, where there is a second hole, or with it."""
+    for holes in (1, 2):
+        with quiet(name, ECN) as peer:
+            peer.window_pkts = 4000  # the answer to a mark rides on new data
+            late = peer.count + 10  # recovery begins before it arrives
+            peer.mark = lambda segment, late=late: segment.nth == late
+            answer = lose_next(peer, count=holes, apart=25)
+            assert peer.retransmits == holes
+            w = answer.before.cwnd_pkts
+            assert KEPT[name](w)[0] <= answer.now.ssthresh_pkts, "it was told before"
+            assert answer.after.delivered_ce_pkts, answer
+            near(answer.after.cwnd_pkts, w // 2, 1)
+
+
 def assert_marked(name: str, answer: Answer) -> None:
     threshold_pkts, w = answer.now.ssthresh_pkts, answer.before.cwnd_pkts
     if name in ("jtcp", "veno03"):
