@@ -260,12 +260,13 @@ static void jtcp_set_state(struct sock *sk, u8 new_state)
 		tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
 }
 
-/* The core gives the old threshold back. */
+/* The core gives the old threshold back; a loss that was none has had no answer. */
 static u32 jtcp_undo_cwnd(struct sock *sk)
 {
 	struct jtcp *jtcp = inet_csk_ca(sk);
 
 	jtcp->held_ssthresh = 0;
+	jtcp->verdict_us = 0;
 	return tcp_reno_undo_cwnd(sk);
 }
 

@@ -445,6 +445,21 @@ claim("a loss that was a delay is undone: seen by DSACK")(
 )
 
 
+@claim("a loss right after one that was a delay is answered", "jtcp")
+def check_loss_after_undo(name):
+    with congested(name, Receiver("time stamps", peer={"dsack": False})) as peer:
+        late = peer.count
+        peer.hold_us = lambda segment: (segment.nth == late) * 15_000
+        peer.lose = lambda segment: segment.nth == late + 20
+        undone = undos()
+        before, _ = peer.wait_for(lambda now: now.ca_state == net.RECOVERY)
+        begun_us = peer.wire.now_us
+        peer.wait_for(lambda now: undos() > undone)
+        _, now = peer.wait_for(lambda now: now.ca_state == net.RECOVERY)
+        assert peer.wire.now_us - begun_us < now.srtt_us, "it was long after"
+        near(now.ssthresh_pkts, before.cwnd_pkts // 2, 1)
+
+
 @claim("losses that were a delay take nothing of what was known of the path", "veno_jitter")
 def check_undo_all(name):
     """More comes late than noise explains, beside others: a path with room must not become one
