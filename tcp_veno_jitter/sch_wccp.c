@@ -725,7 +725,7 @@ static void wccp_echo_note(struct wccp_agent *agent, const struct sk_buff *skb,
 	echo->until = jiffies + msecs_to_jiffies(lives_ms);
 	echo->segment_bytes = segment->ends ? 0 : segment_bytes;
 	echo->largest_bytes = max(echo->largest_bytes, segment_bytes);
-	/* the next one comes L / r_p later: is there any point in waiting? */
+	/* the next one comes L / r_p later, if the sender's window lets it: is it of use? */
 	echo->wait_ms = (u64)segment_bytes * MSEC_PER_SEC <=
 			(u64)request.rate * wait_ms ? wait_ms : 0;
 	spin_unlock(&agent->lock);
