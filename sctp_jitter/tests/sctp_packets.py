@@ -551,6 +551,7 @@ IGNORED = {
     "times to come": changed(sent_us=10**6),
     "times before the first": changed(sent_us=-(10**6)),
     "times half the clock away": changed(sent_us=2**31),
+    "times between two that were sent": changed(sent_us=37),
     "one time again and again": first_one(),
     "another path's name": changed(flags=2),
     "the flag of an echo missing": changed(flags=-1),
@@ -566,6 +567,18 @@ def check_ignored():
             answer = lose_one(peer)
             assert not answer.kept, (name, answer)
             assert_halved(answer)
+            assert_whole(peer)
+
+
+@claim("a time that comes after the SACK of its packet teaches nothing, as it may be invented")
+def check_late():
+    def late(peer: Peer, stamp: Stamp) -> list[bytes]:
+        peer.send(peer.sack_chunk())
+        return [truth(stamp)]
+
+    for algorithm in OURS:
+        with flowing(algorithm, echoes=late) as peer:
+            assert_halved(lose_one(peer))
             assert_whole(peer)
 
 
