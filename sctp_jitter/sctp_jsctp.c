@@ -94,7 +94,8 @@
  *  - Q, with all that follows from it: docs/sctp.md has what it is worth.
  *  - ocwnd is at least 4 MTU, as every ssthresh of RFC 9260, and at most w. Half
  *    of w is at least 2 MTU, as with TCP, where others fill the queue.
- *  - ECNE is congestion whatever the ratio.
+ *  - ECNE is congestion whatever the ratio, and leaves w / 2: a queue that is
+ *    marked stays short, so ocwnd would be w.
  *  - A timeout that follows a timeout with nothing acknowledged between them is
  *    congestion. (The path's error_count does not tell: it counts this timeout,
  *    too, and a heartbeat that comes through sets it to 0.)
@@ -745,7 +746,8 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 	if (jsctp_is_narrow(t, j))
 		jsctp_note_top(t, j);
 	if (!j->bandwidth.bw_bytes_per_s || jsctp_stale(t, j) ||
-	    jsctp_is_narrow(t, j) || reason == SCTP_LOWER_CWND_INACTIVE) {
+	    jsctp_is_narrow(t, j) || reason == SCTP_LOWER_CWND_ECNE ||
+	    reason == SCTP_LOWER_CWND_INACTIVE) {
 		jsctp_lower(t, reason);
 		jsctp_hold(j);
 		return;
