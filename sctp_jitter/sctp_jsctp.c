@@ -577,14 +577,15 @@ static void jsctp_raise(struct sctp_transport *t, u32 bytes_acked)
 
 /*
  * While it listens; and on a path without a queue that would show, beyond what is
- * delivered and a little: more would only be lost.
+ * delivered and a little: more would only be lost. Where times have stopped coming
+ * neither would ever end.
  */
 static bool jsctp_must_not_grow(const struct sctp_transport *t,
 				const struct jsctp *j)
 {
 	u32 delivered;
 
-	if (t->cwnd < t->ssthresh)
+	if (t->cwnd < t->ssthresh || jsctp_stale(t, j))
 		return false;
 	if (j->listens)
 		return true;
@@ -789,7 +790,7 @@ static void jsctp_lost(struct sctp_transport *t, u32 bytes)
 	if (j->lost_bytes < JSCTP_UNCLOCKED_BYTES)
 		j->lost_bytes += bytes;
 	if (t->cwnd >= t->ssthresh || !jsctp_counts(j) || j->listens ||
-	    jsctp_stale(t, j))
+	    !j->bandwidth.bw_bytes_per_s || jsctp_stale(t, j))
 		return;
 	lost_pkts = DIV_ROUND_UP(j->lost_bytes, jsctp_payload(t));
 	loss_share_add(&so_far, j->acked_pkts - j->round_pkts + lost_pkts,

@@ -674,6 +674,18 @@ def check_stops():
             assert lose_one(peer).kept
 
 
+@claim("times that stop while jsctp_abe listens: the window grows on, as without times")
+def check_stops_listening():
+    with flowing("jsctp_abe") as peer:
+        lose(peer, *range(0, 80, 3))
+        peer.wire.wait(lambda: told("listens"), 1)
+        peer.echoes = lambda _peer, _stamp: []
+        assert_whole(peer)
+        before = peer.info().cwnd
+        peer.wire.run(1)
+        assert peer.info().cwnd > before + 4 * MTU_BYTES, (before, peer.info())
+
+
 @claim("20 minutes without an echo, and times are learnt again")
 def check_silence():
     with flowing("jsctp", echoes=lambda _peer, _stamp: []) as peer:
