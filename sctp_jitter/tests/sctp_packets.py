@@ -746,6 +746,24 @@ def check_miss_indications():
             assert resent(peer) == [first]
 
 
+@claim("miss_indications lowered under a flow: what is acknowledged by now is not sent again")
+def check_fewer_indications():
+    with waiting(9, 8, {"miss_indications": 9}) as (peer, first):
+        for n in (2, 3, 4, 5, 1):  # the second has four reports when it comes
+            peer.beyond.add(first + n & MASK)
+            peer.sack()
+        peer.wire.sysctl("miss_indications", 3)
+        for n in (6, 7):
+            peer.beyond.add(first + n & MASK)
+            peer.sack()
+            assert resent(peer) == [first], n
+        peer.receive([Data(first + n & MASK, b"") for n in range(9)])
+        peer.sack()
+        assert peer.info().flight == 0
+        peer.write()
+        assert peer.sent_tsns[-1] == first + 9 & MASK
+
+
 @claim("a gap beyond what was sent reports nothing, and is no reason to retransmit or to stop")
 def check_invented_gap():
     for idle in (0, 1):
