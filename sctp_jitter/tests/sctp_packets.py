@@ -119,6 +119,18 @@ def check_two():
         assert echo.sent_us == 7, "not the newest packet"
 
 
+@claim("last in its packet, behind a SACK, it does not keep back what the SACK lets go")
+def check_last():
+    with Wire() as wire:
+        peer = Peer(wire, answers=False, rwnd=3 * PAYLOAD_BYTES).connect()
+        peer.write(9)
+        for chunks in ((timestamp(1),), (timestamp(1, 1, ECHO), timestamp(2))):
+            sent = len(peer.sent_tsns)
+            peer.receive(Data(tsn, b"") for tsn in peer.sent_tsns[-3:])
+            peer.send(peer.sack_chunk(), *chunks)
+            assert len(peer.sent_tsns) > sent, chunks
+
+
 @claim("with another verification tag it is ignored, and the association goes on")
 def check_tag():
     with receiving() as peer:
