@@ -286,7 +286,12 @@ def check_choice():
     assert control(many, first) == DEFAULT and control(many, FUTURE) == "jsctp"
     for wrong in (-1, first + 1000):
         assert refusal(lambda which=wrong: control(many, which, "jsctp")) == errno.EINVAL
-    abort(many, one, two)
+    control(many, first, "jsctp_abe")
+    with inside("a"):
+        peeled = net.peeled_off(many, first)
+    assert net.algorithm_of(many) == "jsctp"
+    assert net.algorithm_of(peeled) == control(peeled, FUTURE) == "jsctp_abe"
+    abort(many, one, two, peeled)
     wait_unused()
     with net.association() as (client, _):
         assert control(client, CURRENT, "jsctp") == "jsctp" == net.algorithm_of(client)

@@ -10,7 +10,6 @@ off or accepted, and others read what /proc and inet_diag tell.
 """
 
 import contextlib
-import ctypes
 import os
 import random
 import signal
@@ -22,10 +21,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import sctp_peer as sp
-from sctp_net import SCTP_CONG_CONTROL, set_algorithm
+from sctp_net import SCTP_CONG_CONTROL, peeled_off, set_algorithm
 
 from labtest.claims import Claims, check_log
-from labtest.guest import LIBC, abort, leave_namespace, return_to_namespace, run_cmd, write_file
+from labtest.guest import abort, leave_namespace, return_to_namespace, run_cmd, write_file
 from labtest.load import (
     allow_files,
     assert_held,
@@ -40,7 +39,6 @@ claim = CLAIMS.add
 
 HERE = "127.0.0.1"
 PORT, ACCEPTING_PORT = 5001, 5002
-SCTP_SOCKOPT_PEELOFF = 102
 ALL = 2  # SCTP_ALL_ASSOC
 OURS, DEFAULT = ("jsctp", "jsctp_abe"), "rfc9260"
 BURST, READ_BYTES, BACKLOG = 16, 1 << 16, 512
@@ -203,18 +201,6 @@ def associations() -> list[tuple[int, int, int]]:
     _, *lines = Path("/proc/thread-self/net/sctp/assocs").read_text().splitlines()
     fields = [line.split() for line in lines]
     return [(int(each[11]), int(each[12]), int(each[6])) for each in fields]
-
-
-def peeled_off(sock: socket.socket, number: int) -> socket.socket | None:
-    """Return a socket of its own for an association of SOCK, if it still is one."""
-    value = ctypes.create_string_buffer(struct.pack("=ii", number, 0), 8)
-    length = ctypes.c_int(8)
-    asked = sock.fileno(), sp.IPPROTO_SCTP, SCTP_SOCKOPT_PEELOFF, value, ctypes.byref(length)
-    if LIBC.getsockopt(*asked):
-        return None
-    peeled = socket.socket(fileno=struct.unpack("=ii", value)[1])
-    peeled.setblocking(False)
-    return peeled
 
 
 def repeat(what: str, once: Callable[[int], None]) -> None:

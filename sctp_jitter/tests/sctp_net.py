@@ -8,6 +8,7 @@ Standard library only.
 """
 
 import contextlib
+import ctypes
 import socket
 import struct
 import threading
@@ -16,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.ask.links import Link, set_link
-from labtest.guest import abort, inside, run_cmd, write_file
+from labtest.guest import LIBC, abort, inside, run_cmd, write_file
 
 PORT, CLIENT_PORT = 5001, 7001
 
 # linux/sctp.h
 SCTP_NODELAY, SCTP_MAXSEG, SCTP_DELAYED_SACK = 3, 13, 16
-SCTP_BINDX_ADD, SCTP_CONNECTX = 100, 110
+SCTP_BINDX_ADD, SCTP_SOCKOPT_PEELOFF, SCTP_CONNECTX = 100, 102, 110
 SCTP_AUTH_CHUNK = 21
 SCTP_CONG_CONTROL = 1000
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, ABORT, COOKIE_ECHO, AUTH = 0, 1, 2, 3, 4, 6, 10, 15
@@ -126,6 +127,18 @@ def set_algorithm(sock: socket.socket, name: str) -> None:
 def algorithm_of(sock: socket.socket) -> str:
     name = sock.getsockopt(socket.IPPROTO_SCTP, SCTP_CONG_CONTROL, 16)
     return name.split(b"\0")[0].decode()
+
+
+def peeled_off(sock: socket.socket, number: int) -> socket.socket | None:
+    """Return a socket of its own for an association of SOCK, if it still is one."""
+    value = ctypes.create_string_buffer(struct.pack("=ii", number, 0), 8)
+    length = ctypes.c_int(8)
+    asked = sock.fileno(), socket.IPPROTO_SCTP, SCTP_SOCKOPT_PEELOFF, value, ctypes.byref(length)
+    if LIBC.getsockopt(*asked):
+        return None
+    peeled = socket.socket(fileno=struct.unpack("=ii", value)[1])
+    peeled.setblocking(False)
+    return peeled
 
 
 def addresses(*hosts: str, port: int = PORT) -> bytes:

@@ -222,6 +222,12 @@ static bool association_uses(int fd, sctp_assoc_t id, const char *name)
 	return !strcmp(used.scc_name, name);
 }
 
+/* The only association of a socket, asked for in both ways. */
+static bool flow_uses(int fd, const char *name)
+{
+	return association_uses(fd, SCTP_FUTURE_ASSOC, name) && uses(fd, name);
+}
+
 /* --- inet_diag -------------------------------------------------------------- */
 
 struct told {
@@ -367,7 +373,7 @@ static void setsockopt_associations(void)
 	check(association_uses(many, id, DEFAULT_NAME) && uses(many, algorithm));
 	check(!choose(one, algorithm));
 	transfer(one, many);
-	check(uses(one, algorithm));
+	check(flow_uses(one, algorithm));
 }
 
 static void accepted(void)
@@ -377,7 +383,8 @@ static void accepted(void)
 	check(!choose(listener, algorithm));
 	associate(one);
 	server = accept(listener, NULL, NULL);
-	check(server >= 0 && uses(server, algorithm) && uses(one, DEFAULT_NAME));
+	check(server >= 0 && flow_uses(server, algorithm));
+	check(flow_uses(one, DEFAULT_NAME));
 	transfer(one, server);
 	transfer(server, one);
 }
@@ -391,15 +398,18 @@ static void peeled_off(void)
 	associate(one);
 	transfer(one, many);
 	check(!choose_for(many, SCTP_CURRENT_ASSOC, algorithm));
+	check(uses(many, DEFAULT_NAME));
 	peel.associd = only_association(many);
-	check(!choose(many, algorithm));
 	enter(ns2);
 	/* it returns the new socket, too */
 	check(getsockopt(many, IPPROTO_SCTP, SCTP_SOCKOPT_PEELOFF, &peel, &length) >= 0);
-	check(uses(peel.sd, algorithm));
-	check(!choose(many, DEFAULT_NAME) && uses(peel.sd, algorithm));
+	check(flow_uses(peel.sd, algorithm));
+	check(!choose(many, algorithm));
+	check(!choose_for(many, SCTP_ALL_ASSOC, DEFAULT_NAME));
+	check(flow_uses(peel.sd, algorithm));
 	transfer(one, peel.sd);
-	check(!choose(peel.sd, DEFAULT_NAME) && uses(peel.sd, DEFAULT_NAME));
+	check(!choose(peel.sd, DEFAULT_NAME));
+	check(flow_uses(peel.sd, DEFAULT_NAME));
 	transfer(peel.sd, one);
 }
 
@@ -463,7 +473,8 @@ static void reconfigured(void)
 		wait_for(many, SCTP_PEER_ADDR_CHANGE, SCTP_ADDR_REMOVED);
 		transfer(one, many);
 	}
-	check(uses(one, algorithm) && association_uses(many, id, algorithm));
+	check(flow_uses(one, algorithm));
+	check(association_uses(many, id, algorithm));
 }
 
 /* Both ends want DATA authenticated, and with it TIMESTAMP chunks. */
@@ -477,7 +488,7 @@ static void authenticated(void)
 	check(!choose(one, algorithm));
 	associate(one);
 	transfer(one, many);
-	check(uses(one, algorithm));
+	check(flow_uses(one, algorithm));
 	check(diag(ns1).timestamp == 190);
 }
 
