@@ -851,6 +851,25 @@ def check_idle_after_fast():
         assert resent(peer) == [first]
 
 
+@claim("idle_retransmit: not once it was sent again by a timeout, nor by what came on another path")
+def check_idle_on_its_way():
+    with idling() as (peer, first):
+        peer.wire.wait(lambda: resent(peer))
+        for _ in range(3):
+            peer.send(sp.sack(first - 1, PAYLOAD_BYTES, [(2, 3)]))
+            assert resent(peer) == [first]
+    with Wire(idle_retransmit=1, **DYNAMIC) as wire:
+        peer = Peer(wire, answers=False, rwnd=SMALL).connect(homes=2)
+        asconf(peer, peer.first_tsn, change(sp.ADD_ADDRESS))
+        peer.write(2)
+        asconf(peer, peer.first_tsn + 1, change(sp.SET_PRIMARY))
+        peer.write()
+        assert socket.inet_ntoa(peer.heard[-1].raw[16:20]) == PEER[1] and len(peer.sent_tsns) == 3
+        for _ in range(3):
+            peer.send(sp.sack(peer.sent_tsns[0] - 1, PAYLOAD_BYTES, [(3, 3)]))
+            assert not resent(peer)
+
+
 # --- associations that do not come as usual ----------------------------------------------
 
 
