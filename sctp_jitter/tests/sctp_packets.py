@@ -712,6 +712,21 @@ def check_silence():
         assert_whole(peer)
 
 
+@claim("an echo that comes more than half the clock, 36 minutes, later is no short round trip")
+def check_age():
+    day = {name: 86_400_000 for name in ("rto_max", "rto_initial")}
+    with Wire(**day) as wire:
+        peer = Peer(wire, answers=False).connect()
+        peer.choose("jsctp")
+        peer.write()
+        (stamp,) = stamps(peer.heard[-1])
+        wire.run(2400)
+        assert len(peer.sent_tsns) == 1, "it was sent again"
+        peer.receive([Data(peer.sent_tsns[0], b"")])
+        peer.sack(timestamp(stamp.sent_us, 7, stamp.flags | ECHO))
+        assert told("min_rtt_us") == 0
+
+
 @claim("where the peer's clock wraps nothing is different")
 def check_peer_wraps():
     for ahead_s in (0.2, 0.36, 0.4):  # before, in and after the span that the loss falls into
