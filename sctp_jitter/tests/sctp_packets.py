@@ -117,6 +117,12 @@ def check_two():
         peer.send_data(b"x", timestamp(6))
         (echo,) = returned(peer, timestamp(7))
         assert echo.sent_us == 7, "not the newest packet"
+        peer.send_data(b"x", timestamp(9))
+        (echo,) = returned(peer, timestamp(8))
+        assert echo.sent_us == 9, "not the newest time"
+        peer.send_data(b"x", timestamp(9))
+        (echo,) = returned(peer, timestamp(8, 0, 2))
+        assert echo.sent_us == 8, "of another path it is no older one"
 
 
 @claim("last in its packet, behind a SACK, it does not keep back what the SACK lets go")
