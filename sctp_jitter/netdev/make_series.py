@@ -514,7 +514,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) < 2 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    out, *sources = map(Path, arguments)
+    out, *sources = (Path(argument).resolve() for argument in arguments)
     try:
         with tempfile.TemporaryDirectory() as work:
             states = States(Path(work, "module"), sources)

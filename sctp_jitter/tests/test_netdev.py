@@ -20,10 +20,10 @@ NEWEST = lab_paths()["cache"] / "trees" / "newest"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Return the folder with all series, made for the newest kernel."""
+    """Return the folder with all series, made for the newest kernel; OUT is a relative path."""
     pristine("newest")
     out = tmp_path_factory.mktemp("netdev")
-    run("make", "-s", "-C", FOLDER, "netdev", f"OUT={out}",
+    run("make", "-s", "-C", FOLDER, "netdev", f"OUT={os.path.relpath(out, FOLDER)}",
         f"SOURCE={NEWEST / 'series'} {NEWEST / 'source'}")  # fmt: skip
     return out
 
