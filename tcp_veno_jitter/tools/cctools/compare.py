@@ -160,7 +160,8 @@ def parser() -> argparse.ArgumentParser:
     add("--gap", type=between(0, 600), default=2, metavar="SECONDS", help="idle before each"
         " transfer (default: 2)")  # fmt: skip
     add("-n", "--rounds", type=int, default=30, help="at most (default: 30)")
-    add("--minutes", type=between(0.1, 1e5), help="begin no round after so many")
+    add("--minutes", type=between(0.1, 1e5), help="begin no round after so"
+        " many (at 99 %% nothing is answered before the tenth round)")  # fmt: skip
     add("--confidence", type=between(50, 99.99), default=99, metavar="PERCENT", help="of all"
         " verdicts together, at any time one looks (default: 99)")  # fmt: skip
     add("--same-within", type=between(0.1, 100), default=5, metavar="PERCENT", help="a"
