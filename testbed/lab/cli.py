@@ -124,6 +124,12 @@ def main(
       testbed/run demo --module ./tcp_mine.c --algorithms mine,cubic,bbr
       testbed/run veno-single --seeds 20 --scheduler tcp://10.0.0.5:8786
 
+    \b
+    Environment:
+      KERNEL_SRC  A Linux source, folder or tarball (6.7 or newer), for the lab kernel.
+      VM_CLOCK    With --backend vm: jumps (time is virtual) or real (KVM, or emulated).
+      LAB_CACHE   Where kernels and builds are kept (~/.cache/veno-jitter).
+
     Exit status: 0 all points ran, 1 a point failed, 2 bad input, 130 interrupted.
     """
     if list_:

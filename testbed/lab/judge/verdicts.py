@@ -118,7 +118,8 @@ def main(
         Path | None, typer.Option(metavar="FILE", help="Write all verdicts to this file.")
     ] = None,
 ) -> None:
-    """Print how often each algorithm took a loss for what it was, from runs with run.truth.
+    """Print how often each algorithm took a loss for what it was: noise for noise, congestion for
+    congestion. The runs must have been made with run.truth, which records what dropped each packet.
 
     \b
     Examples:
