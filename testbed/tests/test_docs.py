@@ -85,6 +85,20 @@ def test_links_lead_somewhere(page):
     assert not missing
 
 
+def anchors(page):
+    """Return those of PAGE's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(), flags=re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_links_into_pages_lead_to_a_heading(page):
+    links = re.findall(r"\]\(([^)#:]*)#([\w-]+)\)", page.read_text())
+    assert [
+        f"{to}#{at}" for to, at in links if at not in anchors(page.parent / to if to else page)
+    ] == []
+
+
 def test_every_result_is_in_their_index_and_every_figure_on_a_page():
     """testbed/veno-lab publish --index writes it."""
     folder = PROJECT / "docs" / "results"
