@@ -19,7 +19,7 @@ command that made it. What was lost stays in. `testbed/veno-lab publish --index`
 
 A page is of the commit that it names, and algorithms change. Which pages have an earlier
 `veno_jitter`, and what is known of the present one there:
-[veno_jitter-measured.md](../veno_jitter-measured.md).
+[veno_jitter-measured.md](../veno_jitter-measured.md#which-page-has-which-version).
 """
 
 
