@@ -134,7 +134,7 @@ def peeled_off(sock: socket.socket, number: int) -> socket.socket | None:
     value = ctypes.create_string_buffer(struct.pack("=ii", number, 0), 8)
     length = ctypes.c_int(8)
     asked = sock.fileno(), socket.IPPROTO_SCTP, SCTP_SOCKOPT_PEELOFF, value, ctypes.byref(length)
-    if LIBC.getsockopt(*asked):
+    if LIBC.getsockopt(*asked) < 0:  # it returns the new socket, too
         return None
     peeled = socket.socket(fileno=struct.unpack("=ii", value)[1])
     peeled.setblocking(False)

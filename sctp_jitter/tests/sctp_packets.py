@@ -901,7 +901,8 @@ def check_collision():
             peer = Peer(wire, collides=answered, answers=False).connect()
             peer.write()
             assert stamps(peer.heard[-1]), answered
-            peer.sack(truth(stamps(peer.heard[-1])[0]))
+            (stamp,) = stamps(peer.heard[-1])
+            peer.sack(timestamp(stamp.sent_us, 7, stamp.flags | ECHO))
             (echo,) = returned(peer, timestamp(5))
             assert echo.sent_us == 5 and not peer.aborted
             assert list(diag()) == [(peer.own_port, peer.port)]
