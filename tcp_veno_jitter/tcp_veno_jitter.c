@@ -503,7 +503,7 @@ static void vj_see_room(struct veno_jitter *vj, bool sure)
 /* A round trip that is otherwise takes back an eighth of those counted, and one. */
 static u8 vj_less(u8 rounds)
 {
-	return rounds - min(rounds, rounds / 8 + 1);
+	return rounds - min_t(u8, rounds, rounds / 8 + 1);
 }
 
 /* Is Q none that counts? One that we have little part in, unless it is deep. */
@@ -1590,7 +1590,8 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 		vj_hear_round(vj, tp, sent_pkts, lost_pkts);
 		/* packets that repair a loss come in bursts: a longer look */
 		vj->quiet = vj_is_blind(vj) ?
-			    clamp(vj->quiet, -VJ_QUIET_MAX, VJ_QUIET_MAX) : 0;
+			    clamp_t(s32, vj->quiet, -VJ_QUIET_MAX,
+				    VJ_QUIET_MAX) : 0;
 	}
 	if (vj_is_blind(vj)) {
 		s32 credit = vj_credit(vj, sent_pkts, lost_pkts);
