@@ -53,6 +53,7 @@ struct cost_head {
  * struct cost_record - one call
  * @after: cost_hash() of the socket when the hook had returned
  * @jiffies: the kernel's clock
+ * @real_ns: the time of day
  * @hook: enum cost_hook
  * @words: how many words follow
  * @ack: argument of cong_control and cong_avoid
@@ -65,6 +66,7 @@ struct cost_head {
 struct cost_record {
 	u64 after;
 	u64 jiffies;
+	ktime_t real_ns;
 	u32 hook;
 	u32 words;
 	u32 ack;

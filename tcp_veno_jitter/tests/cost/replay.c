@@ -31,8 +31,17 @@ static struct tcp_congestion_ops *ops;
 static u64 first_mstamp;
 static u32 draws;
 
+/* The step whose arguments the next call uses, in the order of the calls. */
+static const struct cost_record *now;
+
 /* The kernel's clock. */
 typeof(jiffies) jiffies;
+
+/* ktime_get_real() */
+ktime_t ktime_get_with_offset(enum tk_offsets offs)
+{
+	return now->real_ns;
+}
 
 /* get_random_u32_below() draws again and again until it likes a number. */
 u8 get_random_u8(void)
@@ -155,8 +164,6 @@ struct replay_view replay_view(const struct replay_step *step)
 	return view;
 }
 
-/* The step whose arguments the next call uses, in the order of the calls. */
-static const struct cost_record *now;
 static struct rate_sample rate_sample;
 static struct ack_sample ack_sample;
 static u32 result;

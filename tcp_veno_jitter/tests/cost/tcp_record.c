@@ -52,6 +52,7 @@ static struct cost_record *note_before(const struct sock *sk,
 	memset(record, 0, sizeof(*record));
 	record->hook = hook;
 	record->jiffies = jiffies;
+	record->real_ns = ktime_get_real();
 	for (i = 0; i < COST_WORDS; i++) {
 		if (word[i] == last[i])
 			continue;
