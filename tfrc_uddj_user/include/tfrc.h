@@ -234,7 +234,9 @@ enum tfrc_taken {
 /*
  * A datagram came at ARRIVAL (the kernel's time stamp; at most NOW). Returns a
  * tfrc_taken or a tfrc_error. DATA_BYTES: sizeof(*data); DATA may be NULL, with 0.
- * A duplicate is TFRC_E_STALE.
+ * A duplicate is TFRC_E_STALE; so is what there is no room for, as the sender
+ * knows nothing yet of what was lost: that may have feedback become due, so ask
+ * tfrc_receiver_next_timer() whatever this returns.
  */
 TFRC_API int tfrc_receiver_data(struct tfrc_receiver *receiver, tfrc_time now,
 				tfrc_time arrival, const void *packet,

@@ -479,6 +479,19 @@ static bool is_late(const struct tfrc_receiver *r, uint64_t seq)
 	       (!r->used[SLOT_OF(seq)] || slot->seq < seq);
 }
 
+/*
+ * No room for a packet before the sender knows of the holes. It may be that all
+ * feedback with them was lost, and no packet is news then: so it is told again.
+ */
+static int no_room(struct tfrc_receiver *r, tfrc_time now, size_t bytes)
+{
+	end_pause(r, now);
+	r->rate_bytes += bytes;
+	r->data_bytes += bytes;
+	r->news = true;
+	return refuse(r, TFRC_E_STALE);
+}
+
 static int check(struct tfrc_receiver *r, const uint8_t *packet, size_t bytes,
 		 tfrc_time arrival, struct wire_data *data)
 {
@@ -541,7 +554,7 @@ int tfrc_receiver_data(struct tfrc_receiver *r, tfrc_time now,
 		r->late++;
 	} else if (data.seq - r->edge >= SLOTS) {
 		if (!has_room(r))
-			return refuse(r, TFRC_E_STALE);
+			return no_room(r, now, bytes);
 		event = make_room(r, now, data.seq, &slot);
 	}
 	note_packet(r, now, &data, bytes);

@@ -400,7 +400,7 @@ static void arrive(struct world *w, struct event *event)
 	}
 	if (due == TFRC_FEEDBACK_DUE)
 		answer(w, i);
-	else if (due >= 0)
+	else
 		plan_due(w, i);
 	free(whole);
 }

@@ -214,6 +214,37 @@ static void test_many_holes(void)
 	tfrc_receiver_free(s.receiver);
 }
 
+/*
+ * All feedback is lost while a quarter of the data is, until packets are further
+ * ahead than there is room for. What the sender does not know is told again.
+ */
+static void test_silence(void)
+{
+	struct stream s = open_stream();
+	struct wire_feedback fb = {0};
+	uint64_t seq, received;
+
+	for (seq = 0; !s.info.packets_stale && seq < 20000; seq++)
+		if (seq % 4 != 1 && give(&s, seq) == 1)
+			ask(&s, seq);
+	EXPECT(s.info.packets_stale == 1, "there was room for all");
+	EXPECT(tfrc_receiver_next_timer(s.receiver) != TFRC_NEVER,
+	       "it has nothing more to say");
+	seq += 100;
+	give(&s, seq);
+	fb = ask(&s, seq);
+	EXPECT(fb.holes > 90 && fb.edge < seq, "%u holes up to %llu", fb.holes,
+	       (unsigned long long)fb.edge);
+	EXPECT(ask(&s, seq).number == 0, "once is enough");
+	s.acked = fb.edge;
+	received = s.info.packets_received;
+	for (uint64_t end = seq + 100; ++seq < end;)
+		give(&s, seq);
+	EXPECT(s.info.packets_received == received + 99, "%llu of 99 taken",
+	       (unsigned long long)(s.info.packets_received - received));
+	tfrc_receiver_free(s.receiver);
+}
+
 static void test_jumps(void)
 {
 	const uint64_t jumps[] = {4095,
@@ -281,6 +312,7 @@ const struct test receiver_tests[] = {
 	 "reordering by two is no loss, a duplicate is refused"},
 	{test_late, "what comes after it was given up is delivered, once"},
 	{test_many_holes, "a quarter lost: all is told, and the edge keeps up"},
+	{test_silence, "feedback that was lost for long is told again"},
 	{test_jumps, "jumps of the sequence number take no time and no harm"},
 	{test_strangers, "packets of others are refused"},
 	{0},
