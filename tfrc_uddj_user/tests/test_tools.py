@@ -81,6 +81,25 @@ def test_a_file_arrives(tmp_path, host, algorithm):
     assert sent["feedbacks_refused"] == 0 and got["refused"] == 0
 
 
+@pytest.mark.parametrize("family", [[], ["-4"]])
+def test_answers_come_from_where_it_was_sent_to(tmp_path, family):
+    """A host has several addresses; the route to 127.0.0.1 prefers another than 127.0.0.2."""
+    with Receiver(tmp_path, *family) as receiver:
+        done = send("--quiet", "127.0.0.2", receiver.port, input=b"hello")
+        assert done.returncode == 0, done.stderr
+        receiver.end()
+    assert receiver.data.read_bytes() == b"hello"
+
+
+def test_so_does_what_says_that_a_stream_is_unknown(tmp_path):
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with Receiver(tmp_path) as receiver, datagrams as sender:
+        sender.connect(("127.0.0.2", int(receiver.port)))
+        sender.settimeout(LIMIT_S)
+        sender.send(FIRST.pack(0x21, 0, 0, 1234, 5, 1, 1, 77, 0, 0, 0))
+        assert sender.recv(2000)[:2] == b"\x22\x04"
+
+
 def test_standard_input_and_output(tmp_path):
     data = random.Random(2).randbytes(50_000)
     with Receiver(tmp_path) as receiver:

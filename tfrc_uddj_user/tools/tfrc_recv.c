@@ -8,6 +8,7 @@
  * how late this program gets to see them is no part of any delay.
  */
 #include "common.h"
+#include "local.h"
 #include "oracle.h"
 #include "tfrc_testbed.h"
 
@@ -66,6 +67,7 @@ struct connection {
 	uint64_t id;
 	struct sockaddr_storage peer;
 	socklen_t peer_bytes;
+	struct local local;	       /* the address that it sends to */
 	tfrc_time begin, newest, over; /* OVER: TFRC_NEVER while it lasts */
 	tfrc_time transit, transit_low;
 	double jitter_ns;
@@ -225,9 +227,11 @@ static int open_socket(const struct options *o)
 				 sizeof(off));
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen))
 		fail("cannot listen on port %s: %s", o->port, strerror(errno));
+	family = found->ai_family;
 	freeaddrinfo(found);
 	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)))
 		fail("the kernel does not time packets: %s", strerror(errno));
+	local_ask(fd, family);
 	/* packets that came together in one buffer; a kernel that cannot gives
 	 * them one by one */
 	(void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
@@ -422,7 +426,7 @@ static void newcomer_forget(struct connection *c)
 
 /* The oldest newcomer makes room. */
 static struct connection *newcomer_begin(struct run *run, tfrc_time arrival,
-					 uint64_t id, const struct msghdr *msg)
+					 uint64_t id, struct msghdr *msg)
 {
 	struct connection *c = &run->newcomers[run->newest];
 	struct tfrc_receiver_config config = {0};
@@ -447,6 +451,7 @@ static struct connection *newcomer_begin(struct run *run, tfrc_time arrival,
 	}
 	c->peer_bytes = msg->msg_namelen;
 	memcpy(&c->peer, msg->msg_name, msg->msg_namelen);
+	c->local = local_of(msg);
 	return c;
 }
 
@@ -514,8 +519,8 @@ static void send_feedback(struct run *run, struct connection *c, tfrc_time now)
 	bytes = tfrc_receiver_feedback(c->receiver, now, packet);
 	/* feedback that the local queue refuses is as lost as any other */
 	if (bytes &&
-	    sendto(run->fd, packet, bytes, 0, (struct sockaddr *)&c->peer,
-		   c->peer_bytes) < 0 &&
+	    local_send(run->fd, &c->local, packet, bytes, &c->peer,
+		       c->peer_bytes) < 0 &&
 	    errno != EAGAIN && errno != ENOBUFS && errno != ECONNREFUSED &&
 	    errno != EINTR)
 		complain("cannot send feedback: %s", strerror(errno));
@@ -599,20 +604,21 @@ static struct connection *find_connection(struct run *run, uint64_t id,
 
 /* A sender whose receiver is gone should not wait for it. */
 static void reject(const struct run *run, const uint8_t *packet, size_t bytes,
-		   const struct msghdr *msg)
+		   struct msghdr *msg)
 {
 	uint8_t answer[TFRC_FEEDBACK_MAX_BYTES];
 	size_t length = tfrc_reject(packet, bytes, answer);
+	struct local local = local_of(msg);
 
-	(void)sendto(run->fd, answer, length, 0, msg->msg_name,
-		     msg->msg_namelen);
+	(void)local_send(run->fd, &local, answer, length, msg->msg_name,
+			 msg->msg_namelen);
 }
 
 /* A packet of no connection so far; NULL: it begins none. */
 static struct connection *welcome(struct run *run, tfrc_time now,
 				  tfrc_time arrival, uint64_t id,
 				  const uint8_t *packet, size_t bytes,
-				  const struct msghdr *msg)
+				  struct msghdr *msg)
 {
 	if (!is_welcome(run, msg) || !may_begin(run, now)) {
 		run->strangers++;
@@ -642,8 +648,7 @@ static void note_data(struct run *run, struct connection *c, tfrc_time now,
 }
 
 static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival,
-			const uint8_t *packet, size_t bytes,
-			const struct msghdr *msg)
+			const uint8_t *packet, size_t bytes, struct msghdr *msg)
 {
 	struct connection *c;
 	struct tfrc_data data;
@@ -726,7 +731,7 @@ static int receive_batch(struct run *run)
 	static struct sockaddr_storage from[BATCH];
 	static union {
 		char bytes[CMSG_SPACE(sizeof(struct timespec)) +
-			   CMSG_SPACE(sizeof(int))];
+			   CMSG_SPACE(sizeof(int)) + LOCAL_CONTROL_BYTES];
 		struct cmsghdr align;
 	} control[BATCH];
 	struct mmsghdr batch[BATCH];
