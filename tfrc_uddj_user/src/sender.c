@@ -58,6 +58,8 @@
 #define DELAY_ANSWERS 16
 /* Round trips that packets' fate may be left open, and then not told at all. */
 #define LAG_RTTS 4
+/* So many are no lag: those of a slow stream are further apart than that. */
+#define LAG_PACKETS 16
 /* The share of packets lost at random beyond which no one is believed. */
 #define RANDOM_MAX    0.3
 #define RANDOM_WEIGHT 0.002
@@ -708,7 +710,8 @@ static int check_lag(struct tfrc_sender *s, tfrc_time now,
 {
 	tfrc_time most = LAG_RTTS * s->rtt;
 
-	if (!s->rtt || audit_lag(&s->audit, fb) <= most) {
+	if (!s->rtt || fb->edge + LAG_PACKETS > fb->echo_seq ||
+	    audit_lag(&s->audit, fb) <= most) {
 		s->lag_since = TFRC_NEVER;
 		return 0;
 	}

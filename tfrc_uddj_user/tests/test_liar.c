@@ -154,6 +154,30 @@ static size_t keeps_edge(void *arg, uint8_t *packet, size_t bytes)
 	return wire_put_feedback(packet, &fb);
 }
 
+/* Echoes what came, but of losses tells only what is 15 packets old. */
+static size_t trails(void *arg, uint8_t *packet, size_t bytes)
+{
+	static struct wire_feedback told[16];
+	struct wire_feedback fb, old;
+
+	(void)arg;
+	wire_get_feedback(packet, bytes, &fb);
+	if (fb.number == 1)
+		memset(told, 0, sizeof(told));
+	told[fb.number % 16] = fb;
+	old = fb;
+	for (unsigned int i = 0; i < 16; i++)
+		if (told[i].edge && told[i].edge < old.edge &&
+		    told[i].edge + 15 >= fb.echo_seq)
+			old = told[i];
+	old.number = fb.number;
+	old.echo_seq = fb.echo_seq;
+	old.echo_nonce = fb.echo_nonce;
+	old.delay_ns = fb.delay_ns;
+	old.x_recv = fb.x_recv;
+	return wire_put_feedback(packet, &old);
+}
+
 /* Answers for packets that have not come yet. */
 static size_t runs_ahead(void *arg, uint8_t *packet, size_t bytes)
 {
@@ -378,10 +402,27 @@ static void test_shaved_p(void)
 
 static void test_old_news(void)
 {
+	double honest = 0, lying = 0;
+
 	expect_no_gain(&lossy, "renumbered", renumbers, NULL);
 	expect_no_gain(&narrow, "renumbered", renumbers, NULL);
 	expect_no_gain(&lossy, "edge kept", keeps_edge, NULL);
 	expect_no_gain(&narrow, "edge kept", keeps_edge, NULL);
+	expect_no_gain(&lossy, "told late", trails, NULL);
+	expect_no_gain(&narrow, "told late", trails, NULL);
+	for (sim_seed = 1; sim_seed <= 6; sim_seed++) {
+		struct tfrc_sender_info info;
+
+		honest +=
+			sent_over(&lossiest, TFRC_LOSS_TFRC, NULL, NULL, &info);
+		lying += sent_over(&lossiest, TFRC_LOSS_TFRC, trails, NULL,
+				   &info);
+		EXPECT(info.feedbacks_refused == 0, "%llu refused",
+		       (unsigned long long)info.feedbacks_refused);
+	}
+	sim_seed = 3;
+	EXPECT(lying <= LIAR_MAX * honest,
+	       "told late at 20 %%: %.2f of the honest rate", lying / honest);
 }
 
 static void test_p(void)
