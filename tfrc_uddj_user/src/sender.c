@@ -107,6 +107,7 @@ struct tfrc_sender {
 	tfrc_time lag_since; /* the receiver is behind since; TFRC_NEVER: not */
 	bool eased;	     /* UDDJ_EASE: slow start is over */
 	double target;	     /* UDDJ_EASE: the rate without a queue, bytes/s */
+	double climb;	     /* UDDJ_EASE: the most, after a silence; 0: none */
 	double queue_s;	     /* UDDJ's q as told, and how it changes, s/s */
 	double queue_slope;
 	double queue_slope_from_s; /* q where the slope is measured from */
@@ -342,12 +343,28 @@ static void note_pressure(struct tfrc_sender *s)
 		s->pressure = PRESSURE_MAX;
 }
 
+/*
+ * After a silence: twice as much each round trip, as in slow start (4.3), up to
+ * where a queue is met. The flag alone may be an old one.
+ */
+static void climb_step(struct tfrc_sender *s)
+{
+	if (!(s->climb > 0))
+		return;
+	s->climb = larger(2 * s->climb, initial_rate(s));
+	if (s->congested && s->queue_s > QUEUE_KEPT_S) {
+		s->target = smaller(s->target, s->rate);
+		s->climb = 0;
+	}
+}
+
 /* Once in a round trip: the target, and whose the queue is. */
 static void ease_step(struct tfrc_sender *s, tfrc_time now)
 {
 	if (now - s->last_doubled < s->rtt)
 		return;
 	s->last_doubled = now;
+	climb_step(s);
 	note_pressure(s);
 	if (s->congested)
 		s->target *= EASE;
@@ -359,7 +376,8 @@ static void ease_step(struct tfrc_sender *s, tfrc_time now)
  * UDDJ_EASE. The first congested round trip ends slow start. From then on there
  * is a target, which grows by a packet a round trip and shrinks when that was
  * congested; and of it is sent what the queue allows. So the rate is back as
- * soon as a burst of others is over.
+ * soon as a burst of others is over. After a silence it takes as many round
+ * trips as in slow start: nobody knows the path any more.
  *
  * Never more than the equation allows for the losses by congestion. Beside
  * those who keep the queue full who goes on yielding would give way for ever:
@@ -386,7 +404,12 @@ static void rate_ease(struct tfrc_sender *s, tfrc_time now, double received,
 		s->target = s->rate;
 		return;
 	}
-	s->target = smaller(s->target, limit);
+	if (smaller(s->climb, limit) >= s->target)
+		s->climb = 0;
+	if (s->climb > 0)
+		ceiling = smaller(ceiling, s->climb);
+	else
+		s->target = smaller(s->target, limit);
 	rate_set(s, smaller(s->target * ease_share(s), ceiling));
 }
 
@@ -791,6 +814,8 @@ void tfrc_sender_timer(struct tfrc_sender *s, tfrc_time now)
 		update_limits(s, now, received);
 	else
 		update_limits(s, now, s->rate_equation / 2);
+	if (s->eased)
+		s->climb = s->rate;
 	nofeedback_restart(s, now);
 }
 

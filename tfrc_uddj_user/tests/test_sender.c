@@ -392,6 +392,48 @@ static void test_ease(void)
 }
 
 /*
+ * Without a loss event X_recv of before is kept over a pause (4.3). The rate is
+ * not: it was halved, and doubles again.
+ */
+static void test_ease_after_a_pause(void)
+{
+	const struct tfrc_sender_config with = {.connection_id = 1,
+						.packet_bytes = 1000,
+						.discrimination =
+							TFRC_LOSS_UDDJ};
+	struct pair pair;
+	double before, after;
+
+	open_pair(&pair, &with);
+	send_packets(&pair, 1, true);
+	feed(&pair, 0, 0);
+	for (unsigned int i = 0; i < 9; i++)
+		eased(&pair, i == 8, 0);
+	before = eased(&pair, false, 0);
+	while (tfrc_sender_next_timer(pair.sender) != TFRC_NEVER) {
+		pair.now = tfrc_sender_next_timer(pair.sender);
+		tfrc_sender_timer(pair.sender, pair.now);
+	}
+	pair.now += 60 * SIM_SECOND;
+	send_packets(&pair, 1, true);
+	feed(&pair, 1e12, 0);
+	/* 4.4: an idle sender keeps twice the initial rate, of 4 packets */
+	EXPECT(pair.info.rate <= 4 * 4000 / RTT_S &&
+		       pair.info.rate < 0.6 * before,
+	       "%g at once, %g before", pair.info.rate, before);
+	for (unsigned int i = 0; pair.info.rate < 0.8 * before && i < 6; i++) {
+		after = pair.info.rate;
+		eased(&pair, false, 0);
+		EXPECT(pair.info.rate <= 2.0001 * after &&
+			       pair.info.rate > 1.2 * after,
+		       "%g after %g", pair.info.rate, after);
+	}
+	EXPECT(pair.info.rate >= 0.8 * before, "%g after all, %g before",
+	       pair.info.rate, before);
+	tfrc_sender_free(pair.sender);
+}
+
+/*
  * A queue that stays is others', and nothing tells losses from it apart: the
  * rate is what the equation allows for all of them, whatever the receiver calls
  * them.
@@ -440,6 +482,7 @@ const struct test sender_tests[] = {
 	 "damping follows the square root of the round trip (4.5)"},
 	{test_ceiling, "the ceiling holds"},
 	{test_ease, "uddj yields to a queue and is back when it has gone"},
+	{test_ease_after_a_pause, "after a pause it doubles each round trip"},
 	{test_others_queue,
 	 "beside others' queue it is plain TFRC, for all losses"},
 	{test_small, "small packets get what large ones would (RFC 4828)"},
