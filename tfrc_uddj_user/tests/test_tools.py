@@ -127,6 +127,15 @@ def test_made_up_media(tmp_path, source):
         assert 0 < receiver.end()["bytes_received"] < 2_000_000
 
 
+def test_a_rate_below_a_packet_a_second(tmp_path):
+    """5000 bytes a second: no packet of 6000 is full before 1.2 s are over."""
+    with Receiver(tmp_path) as receiver:
+        done = send("--cbr", "40k", "--payload-bytes", "6000", "--bytes", "6000", "--quiet",
+                    "127.0.0.1", receiver.port)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert receiver.end()["bytes_received"] == 6000
+
+
 def test_small_packets_are_10_ms_apart(tmp_path):
     """RFC 4828, 4.2. The source would have 150 packets a second."""
     with Receiver(tmp_path) as receiver:

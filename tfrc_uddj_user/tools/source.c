@@ -13,8 +13,8 @@
 #define GROUP_FRAMES   12
 #define KEY_FRAME_SIZE 4.0
 #define FRAME_SPREAD   0.5 /* sizes are uniform within this of their mean */
-/* What a sender slower than its source may have waiting: older data is worth
- * nothing. */
+/* What a sender slower than its source may have waiting, a packet at least:
+ * older data is worth nothing. */
 #define BACKLOG_S 1.0
 
 int source_open(struct source *source, tfrc_time now)
@@ -51,6 +51,10 @@ static double frame_bytes(struct source *source)
 
 static void make_up(struct source *source, tfrc_time now)
 {
+	double most = source->rate * BACKLOG_S;
+
+	if (most < (double)source->packet_bytes)
+		most = (double)source->packet_bytes;
 	if (source->kind == SOURCE_CBR) {
 		source->available +=
 			source->rate * (double)(now - source->at) / NS_PER_S;
@@ -59,8 +63,8 @@ static void make_up(struct source *source, tfrc_time now)
 		for (; source->at <= now; source->at += FRAME_NS)
 			source->available += frame_bytes(source);
 	}
-	if (source->available > source->rate * BACKLOG_S)
-		source->available = source->rate * BACKLOG_S;
+	if (source->available > most)
+		source->available = most;
 }
 
 static int fill(struct source *source)

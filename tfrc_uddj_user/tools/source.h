@@ -15,8 +15,9 @@ enum source_kind { SOURCE_FD, SOURCE_ENDLESS, SOURCE_CBR, SOURCE_VBR };
 struct source {
 	enum source_kind kind;
 	int fd;
-	double rate;	/* CBR, VBR: mean, bytes/s */
-	uint64_t limit; /* bytes in all; 0: none */
+	double rate;	     /* CBR, VBR: mean, bytes/s */
+	size_t packet_bytes; /* of a full packet */
+	uint64_t limit;	     /* bytes in all; 0: none */
 
 	uint64_t taken;
 	double available; /* made up, and not taken yet */

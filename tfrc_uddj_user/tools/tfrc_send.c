@@ -999,6 +999,7 @@ int main(int argc, char **argv)
 	prctl(PR_SET_TIMERSLACK,
 	      1); /* ns: timers are as exact as they can be */
 	options.source.fd = open_data(&options);
+	options.source.packet_bytes = options.payload_bytes;
 	run.source = options.source;
 	if (options.json)
 		run.json = open_output(options.json);
