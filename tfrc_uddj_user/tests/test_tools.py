@@ -393,6 +393,14 @@ def test_a_start_that_is_waited_for(tmp_path):
     assert time.monotonic() > start_s and abs(json.loads(done.stdout)["start_s"] - start_s) < 1e-3
 
 
+def test_ipv6_only_is_not_ipv4(tmp_path):
+    with Receiver(tmp_path, "-6") as receiver:
+        refused = send("--endless", "--bytes", "10", "--quiet", "127.0.0.1", receiver.port)
+        assert refused.returncode == 1
+        assert send("--endless", "--bytes", "10", "::1", receiver.port).returncode == 0
+        assert receiver.end()["bytes_received"] == 10
+
+
 def test_only_a_peer_is_served(tmp_path):
     with Receiver(tmp_path, "--peer", "127.0.0.2") as receiver:
         refused = send("--endless", "--bytes", "10", "--quiet", "127.0.0.1", receiver.port)

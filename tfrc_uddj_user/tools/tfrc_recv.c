@@ -209,9 +209,9 @@ static void read_options(struct options *o, int argc, char **argv)
 
 static int open_socket(const struct options *o)
 {
-	/* an IPv6 socket takes IPv4, too */
+	/* an IPv6 socket takes IPv4, too, but with -6 */
 	int family = o->family || o->bind ? o->family : AF_INET6, on = 1,
-	    off = 0;
+	    only = o->family == AF_INET6;
 	struct addrinfo *found = resolve(o->bind, o->port, family, true);
 	int fd = socket(found->ai_family,
 			SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -222,9 +222,9 @@ static int open_socket(const struct options *o)
 		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 			    0);
 	}
-	if (fd >= 0 && found->ai_family == AF_INET6 && !o->family)
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off,
-				 sizeof(off));
+	if (fd >= 0 && found->ai_family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only,
+				 sizeof(only));
 	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen))
 		fail("cannot listen on port %s: %s", o->port, strerror(errno));
 	family = found->ai_family;
