@@ -574,6 +574,74 @@ def test_forged_first_packets_keep_nobody_out(tmp_path):
     assert receiver.data.read_bytes() == b"honest"
 
 
+LATER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* From when there is a file LATER, it is 31 s later. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+	int error = real(clock, now);
+
+	if (clock == CLOCK_MONOTONIC && !access(getenv("LATER"), F_OK))
+		now->tv_sec += 31;
+	return error;
+}
+"""
+
+
+class Peer:
+    """A sender of a few packets, that answers challenges when it is told to."""
+
+    def __init__(self, port: str, connection: int):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.connect(("127.0.0.1", int(port)))
+        self.socket.settimeout(LIMIT_S)
+        self.connection, self.seq, self.challenge = connection, 0, 0
+
+    def send(self, data: bytes, flags: int = 0):
+        header = FIRST.pack(0x21, flags, 0, self.connection, self.seq, 1 + self.seq, 0, 77, 0, 0,
+                            self.challenge)  # fmt: skip
+        self.socket.send(header + data)
+        self.seq += 1
+
+    def hear(self):
+        self.challenge = struct.unpack_from(">I", self.socket.recv(2000), 72)[0] or self.challenge
+
+
+def test_who_was_silent_and_goes_on_is_not_replaced(tmp_path):
+    (tmp_path / "shim.c").write_text(LATER)
+    shim, later, data = str(tmp_path / "shim.so"), tmp_path / "later", tmp_path / "data"
+    build = ["cc", "-shared", "-fPIC", str(tmp_path / "shim.c"), "-o", shim, "-ldl"]
+    subprocess.run(build, check=True)
+    asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+    env = os.environ | {"LD_PRELOAD": shim, "LATER": str(later), "ASAN_OPTIONS": asan}
+    port = free_port()
+    command = [RECV, "--quiet", "--output", str(data), "--ready-fd", "1", port]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as receiver:
+        try:
+            receiver.stdout.readline()
+            first, other = Peer(port, 1), Peer(port, 2)
+            for part in (b"one ", b"two "):
+                first.send(part)
+                first.hear()
+            later.touch()
+            other.send(b"not ")
+            other.hear()
+            first.send(b"three ")
+            first.hear()
+            other.send(b"me ")
+            first.send(b"four", flags=1)
+            first.hear()
+        finally:
+            receiver.terminate()
+    assert data.read_bytes() == b"one two three four"
+
+
 def test_one_port_may_stream_twice(tmp_path):
     port, local = free_port(), free_port()
     command = [RECV, "--quiet", "--output", str(tmp_path / "data"), "--ready-fd", "1", port]

@@ -634,8 +634,15 @@ static struct connection *welcome(struct run *run, tfrc_time now,
 static void note_data(struct run *run, struct connection *c, tfrc_time now,
 		      const struct tfrc_data *data)
 {
-	if (c != &run->connection && data->confirmed)
+	if (c != &run->connection && data->confirmed) {
+		/* meanwhile the one that was silent may have gone on */
+		if (!may_begin(run, now)) {
+			newcomer_forget(c);
+			run->strangers++;
+			return;
+		}
 		c = connection_begin(run, c, now);
+	}
 	if (c != &run->connection) {
 		hold_data(c, data);
 		return;
