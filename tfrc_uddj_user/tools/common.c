@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define INTERVAL_LEAST_NS (NS_PER_S / 1000)
+
 volatile sig_atomic_t stop_signal;
 
 /*
@@ -158,6 +160,16 @@ tfrc_time option_seconds(const char *option, const char *text)
 		bad_options("%s takes seconds such as 12.5, not '%s'", option,
 			    text);
 	return (tfrc_time)llround(value * 1e9);
+}
+
+tfrc_time option_interval(const char *option, const char *text)
+{
+	tfrc_time value = option_seconds(option, text);
+
+	if (value && value < INTERVAL_LEAST_NS)
+		bad_options("%s takes 0, or 0.001 seconds at least, not '%s'",
+			    option, text);
+	return value;
 }
 
 double option_rate(const char *option, const char *text)

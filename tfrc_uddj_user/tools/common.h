@@ -61,6 +61,8 @@ const char *option_name(const char *option, const char *text);
 /* Values of options; each exits with 2 and says what it takes if TEXT is not
  * valid. */
 tfrc_time option_seconds(const char *option, const char *text);
+/* 0, or a ms at least: who wakes up more often does nothing else. */
+tfrc_time option_interval(const char *option, const char *text);
 double option_rate(const char *option,
 		   const char *text); /* bit/s: 500k, 4M, 1.5G */
 uint64_t option_number(const char *option, const char *text, uint64_t min,

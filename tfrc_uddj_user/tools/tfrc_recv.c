@@ -167,7 +167,7 @@ static void take_option(struct options *o, int code)
 		o->one_off = true;
 		break;
 	case OPT_INTERVAL:
-		o->interval = option_seconds("--interval", optarg);
+		o->interval = option_interval("--interval", optarg);
 		break;
 	case OPT_QUIET:
 		o->quiet = true;

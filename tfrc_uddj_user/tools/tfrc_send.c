@@ -252,7 +252,7 @@ static void take_output_option(struct options *o, int code)
 {
 	switch (code) {
 	case OPT_INTERVAL:
-		o->interval = option_seconds("--interval", optarg);
+		o->interval = option_interval("--interval", optarg);
 		break;
 	case OPT_QUIET:
 		o->quiet = true;
