@@ -171,6 +171,22 @@ def test_the_rate_for_an_encoder(tmp_path):
     assert int(rate.read_text()) > 0
 
 
+@pytest.mark.parametrize(
+    ("closed", "complaint"),
+    [("<&-", "cannot read the data"), (">&-", "cannot write to standard output")],
+)
+def test_a_closed_standard_descriptor(tmp_path, closed, complaint):
+    """The next one to be opened is no substitute: a socket, or the pipe of signals."""
+    source = ["--endless", "--bytes", "10"] if closed == ">&-" else ["--quiet"]
+    command = ["sh", "-c", f'"$@" {closed}', "sh", SEND, *source, "127.0.0.1"]
+    with Receiver(tmp_path) as receiver:
+        done = subprocess.run([*command, receiver.port], stderr=subprocess.PIPE, text=True,
+                              timeout=LIMIT_S)  # fmt: skip
+        assert done.returncode == 1
+        assert done.stderr == f"tfrc-send: {complaint}: Bad file descriptor\n"
+        assert receiver.end()["completed"]
+
+
 def test_nobody_answers():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))

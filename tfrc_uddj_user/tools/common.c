@@ -45,6 +45,15 @@ void stop_signals_catch(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+void stdio_keep(void)
+{
+	/* the lowest that is free is what open() returns */
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+			exit(EXIT_FAILED);
+}
+
 /* The byte stays in the pipe: only who does not know of the signal waits. */
 int wait_polled(struct pollfd *polled, unsigned int count, tfrc_time left)
 {

@@ -20,6 +20,12 @@ extern volatile sig_atomic_t stop_signal;
 void stop_signals_catch(void);
 
 /*
+ * Descriptors 0 to 2 that are closed are taken, so that no socket becomes one
+ * of them; to read or write them fails as before. First thing in main().
+ */
+void stdio_keep(void);
+
+/*
  * poll() for at most LEFT ns (TFRC_NEVER: without end), or until a signal came,
  * also if that was just before. There is room for POLLED_MAX descriptors.
  * Returns how many of them are ready.

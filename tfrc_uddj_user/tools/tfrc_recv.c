@@ -839,6 +839,7 @@ int main(int argc, char **argv)
 	struct options options = {.interval = NS_PER_S, .ready_fd = -1};
 	struct run run = {.options = &options, .next_output = TFRC_NEVER};
 
+	stdio_keep();
 	read_options(&options, argc, argv);
 	stop_signals_catch();
 	prctl(PR_SET_TIMERSLACK, 1);

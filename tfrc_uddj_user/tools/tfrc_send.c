@@ -994,6 +994,7 @@ int main(int argc, char **argv)
 			  .answers = {.silent_from = TFRC_NEVER,
 				      .refused_from = TFRC_NEVER}};
 
+	stdio_keep();
 	read_options(&options, argc, argv);
 	stop_signals_catch();
 	prctl(PR_SET_TIMERSLACK,
