@@ -433,7 +433,8 @@ static void end_pause(struct tfrc_receiver *r, tfrc_time now)
 static void note_packet(struct tfrc_receiver *r, tfrc_time now,
 			const struct wire_data *data, size_t bytes)
 {
-	r->rtt = (tfrc_time)data->rtt_us * 1000;
+	if (data->seq >= r->top[0]) /* what comes late says an old R */
+		r->rtt = (tfrc_time)data->rtt_us * 1000;
 	end_pause(r, now);
 	r->packet_bytes = r->packets_received
 				  ? 0.9 * r->packet_bytes + 0.1 * (double)bytes

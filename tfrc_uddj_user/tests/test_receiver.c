@@ -12,6 +12,7 @@ struct stream {
 	struct tfrc_receiver_info info;
 	uint64_t acked;
 	uint8_t flags;
+	uint32_t rtt_us;
 	tfrc_time offset;
 };
 
@@ -23,7 +24,7 @@ static int give(struct stream *s, uint64_t seq)
 				 .send_time_ns = seq * GAP,
 				 .acked_edge = s->acked < seq ? s->acked : seq,
 				 .nonce = (uint32_t)seq * 7 + 1,
-				 .rtt_us = 50000,
+				 .rtt_us = s->rtt_us,
 				 .rtt_sample_us = 50000};
 	static uint8_t packet[BYTES];
 	tfrc_time now = (tfrc_time)seq * GAP + 20 * SIM_MS + s->offset;
@@ -52,7 +53,8 @@ static struct wire_feedback ask(struct stream *s, uint64_t seq)
 
 static struct stream open_stream(void)
 {
-	return (struct stream){.receiver = tfrc_receiver_new(NULL, 0)};
+	return (struct stream){.receiver = tfrc_receiver_new(NULL, 0),
+			       .rtt_us = 50000};
 }
 
 static void test_reports(void)
@@ -187,6 +189,24 @@ static void test_late(void)
 	tfrc_receiver_free(s.receiver);
 }
 
+/* Before the first answer the sender knows no R: what left then may come late. */
+static void test_late_rtt(void)
+{
+	for (unsigned int by = 1; by <= 10; by += 9) {
+		struct stream s = open_stream();
+
+		give(&s, 0);
+		for (uint64_t seq = 2; seq < 2 + by; seq++)
+			give(&s, seq);
+		s.rtt_us = 0;
+		EXPECT(give(&s, 1) == (by > 2 ? TFRC_LATE : TFRC_FEEDBACK_DUE),
+		       "late by %u", by);
+		EXPECT(s.info.rtt_ns == 50 * SIM_MS, "R is %lld, late by %u",
+		       (long long)s.info.rtt_ns, by);
+		tfrc_receiver_free(s.receiver);
+	}
+}
+
 /* Of many losses the receiver may tell too much, never too little. */
 static void test_many_holes(void)
 {
@@ -311,6 +331,7 @@ const struct test receiver_tests[] = {
 	{test_reordering,
 	 "reordering by two is no loss, a duplicate is refused"},
 	{test_late, "what comes after it was given up is delivered, once"},
+	{test_late_rtt, "what comes late does not bring back an old R"},
 	{test_many_holes, "a quarter lost: all is told, and the edge keeps up"},
 	{test_silence, "feedback that was lost for long is told again"},
 	{test_jumps, "jumps of the sequence number take no time and no harm"},
