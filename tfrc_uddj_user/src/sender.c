@@ -167,7 +167,7 @@ static bool is_possible(const struct tfrc_sender_config *config)
 	       (unsigned int)config->discrimination <= TFRC_LOSS_WIRELESS &&
 	       (unsigned int)config->uddj_law <= TFRC_UDDJ_CLASSIFY &&
 	       config->max_rate >= 0 && isfinite(config->max_rate) &&
-	       config->burst_ns >= 0 &&
+	       config->burst_ns >= 0 && config->burst_ns < WIRE_TIME_MAX &&
 	       config->history_packets <= HISTORY_PACKETS_MAX &&
 	       !config->reserved;
 }

@@ -97,6 +97,18 @@ static bool is_refused(const void *config, size_t bytes)
 	return !sender && errno == EINVAL;
 }
 
+/* Sums with it must fit, too. */
+static void test_burst(void)
+{
+	struct tfrc_sender_config config = {.burst_ns = INT64_MAX};
+
+	EXPECT(is_refused(&config, sizeof(config)), "a burst of 292 years");
+	config.burst_ns = -1;
+	EXPECT(is_refused(&config, sizeof(config)), "one before it began");
+	config.burst_ns = 3600 * SIM_SECOND;
+	EXPECT(!is_refused(&config, sizeof(config)), "an hour");
+}
+
 /* Callers that were built with an older header, and with a newer one. */
 static void test_sizes(void)
 {
@@ -273,6 +285,7 @@ static void test_max_rate(void)
 const struct test api_tests[] = {
 	{test_memory,
 	 "no memory is taken while sending, and as much as is said"},
+	{test_burst, "a burst that no time can hold is refused"},
 	{test_sizes, "callers with an older or a newer header are served"},
 	{test_data_sizes, "also of what is told of a packet"},
 	{test_nonsense,
