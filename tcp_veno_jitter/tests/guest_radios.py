@@ -32,7 +32,7 @@ from guest_wccp import (
 )
 
 from labtest.claims import Claims, check_log, near
-from labtest.guest import enter_namespace, inside, load_script, run_cmd
+from labtest.guest import enter_namespace, inside, load_script, run_cmd, write_file
 
 CLAIMS = Claims()
 claim = CLAIMS.add
@@ -208,6 +208,7 @@ def check_ipv6():
     """Over the loopback: this is here because the lab kernel has no IPv6."""
     ends = ((socket.AF_INET, "127.0.0.1", 2), (socket.AF_INET6, "::1", 10))
     with WccpPath(), inside("a"):
+        write_file("/proc/sys/net/ipv6/conf/lo/disable_ipv6", 0)  # the guest boots without
         for family, address, wanted_pkts in ends:
             with (
                 socket.create_server((address, 0), family=family) as listener,
