@@ -417,7 +417,8 @@ def check_labflow_requests():
         assert flow["completion_time_s"] > sum(flow["answers_s"]) + 4 * 2, flow
         assert min(flow["answers_s"]) > 0.02 + size * 8e-7, flow  # a round trip and its bits
     assert (cut["answers_s"], cut["completed"], cut["error"]) == ([], False, None), cut
-    assert cut["unanswered_s"] > 8.9 and cut["bytes_acked"] == 300001, cut
+    connecting_s = cut["connected_s"] - cut["start_s"]  # 3 s if the INIT was lost
+    assert cut["unanswered_s"] > 8.9 - connecting_s and cut["bytes_acked"] == 300001, cut
 
 
 @claim("a flow of labflow whose INIT never gets through has starved; one that is aborted says why")
