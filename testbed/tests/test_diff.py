@@ -11,7 +11,7 @@ import pytest
 from conftest import TESTBED
 
 from lab.ask import scenario
-from lab.ask.figures import LESS_IS_BETTER, METRICS, NO_DIRECTION
+from lab.ask.figures import LESS, METRICS, NEITHER
 from lab.common.errors import BadInput
 from lab.judge import diff, sides
 from lab.judge.ttest import p_below, upper_tail
@@ -291,12 +291,10 @@ def test_a_change_from_nothing_asks_for_seeds_enough(places, seeds):
 
 
 def test_a_table_ranks_no_figure_the_other_way_round():
-    assert {*LESS_IS_BETTER, *NO_DIRECTION} <= {*METRICS}
-    assert not LESS_IS_BETTER & NO_DIRECTION
     for name, shown in plots.METRICS.items():
         if shown.better:
-            assert (shown.better == "low") == (name in LESS_IS_BETTER), name
-            assert name not in NO_DIRECTION
+            assert (shown.better == "low") == (METRICS[name] == LESS), name
+            assert METRICS[name] != NEITHER
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab.ask.figures import LESS_IS_BETTER, METRICS, NO_DIRECTION
+from lab.ask.figures import LESS, METRICS, NEITHER
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
 from lab.judge import sides
@@ -145,7 +145,7 @@ def _check_drawn(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> N
 def _relative(metric: str, a: float, b: float) -> float:
     """Return the change from A to B as a share of the larger, above 0 where it is better."""
     change = (b - a) / max(abs(a), abs(b)) if a != b else 0.0
-    return -change if metric in LESS_IS_BETTER else change
+    return -change if METRICS[metric] == LESS else change
 
 
 def _change(metric: str, key: tuple[str, str], a: dict[int, float], b: dict[int, float]) -> Change:
@@ -313,7 +313,7 @@ def main(
         for metric in of_metrics:
             if metric not in METRICS:
                 raise unknown("metric", metric, METRICS)
-            if metric in NO_DIRECTION:
+            if METRICS[metric] == NEITHER:
                 raise BadInput(f"--metrics {metric}: neither more nor less of it is worse")
         options.check_seed(seeds)
         jobs = options.job_count(jobs)
