@@ -26,13 +26,17 @@ from lab.show.scorecard import cli, page
 
 LESS = Figure("dropped_pct", fails_above=5, breaks="too much", floor=0.5)
 MORE = Figure("goodput_mbps", better="more")
-SECTION = """
+HEAD = """
 section = "5.9"
 title = "t"
 asks = "a"
 [[rows]]
 id = "r"
 title = "r"
+"""
+SECTION = (
+    HEAD
+    + """
 [rows.scenario.axes.loss]
 sets = "links.wireless.loss_pct"
 values = [0, 1]
@@ -44,6 +48,7 @@ breaks = "drops too much"
 metric = "goodput_mbps"
 better = "more"
 """
+)
 
 
 def test_every_row_is_a_good_scenario():
@@ -192,13 +197,9 @@ def test_a_row_that_this_kernel_can_do_with_nobody_is_left_out_and_said(tmp_path
     assert judge.together([passed, failed]) == judge.together([lacking]) == NONE
 
 
-RIVALS = """
-section = "5.9"
-title = "t"
-asks = "a"
-[[rows]]
-id = "r"
-title = "r"
+RIVALS = (
+    HEAD
+    + """
 [[rows.figures]]
 metric = "harm_pct"
 fails_above = 90
@@ -207,6 +208,7 @@ breaks = "starves"
 metric = "goodput_mbps"
 better = "more"
 """
+)
 
 
 def contested(tmp_path, harms: dict[str, list[float | None]]) -> judge.Card:

@@ -356,19 +356,26 @@ static double eased(struct pair *pair, bool congested, uint32_t queue_us)
 	return pair->info.rate;
 }
 
-/* The law "ease": a burst of others is yielded to, and forgotten. */
-static void test_ease(void)
+/* A pair of the law "ease", with its first feedback. */
+static void open_eased(struct pair *pair)
 {
 	const struct tfrc_sender_config with = {.connection_id = 1,
 						.packet_bytes = 1000,
 						.discrimination =
 							TFRC_LOSS_UDDJ};
+
+	open_pair(pair, &with);
+	send_packets(pair, 1, true);
+	feed(pair, 0, 0);
+}
+
+/* The law "ease": a burst of others is yielded to, and forgotten. */
+static void test_ease(void)
+{
 	struct pair pair;
 	double before, during;
 
-	open_pair(&pair, &with);
-	send_packets(&pair, 1, true);
-	feed(&pair, 0, 0);
+	open_eased(&pair);
 	for (unsigned int i = 0; i < 5; i++)
 		eased(&pair, false, 0);
 	EXPECT(pair.info.slow_start, "slow start goes on without a flag");
@@ -397,16 +404,10 @@ static void test_ease(void)
  */
 static void test_ease_after_a_pause(void)
 {
-	const struct tfrc_sender_config with = {.connection_id = 1,
-						.packet_bytes = 1000,
-						.discrimination =
-							TFRC_LOSS_UDDJ};
 	struct pair pair;
 	double before, after;
 
-	open_pair(&pair, &with);
-	send_packets(&pair, 1, true);
-	feed(&pair, 0, 0);
+	open_eased(&pair);
 	for (unsigned int i = 0; i < 9; i++)
 		eased(&pair, i == 8, 0);
 	before = eased(&pair, false, 0);
