@@ -11,10 +11,9 @@
  *
  * Without time stamps on the connection, while the receiver's tick is not known
  * (0.26 s at the start), and for who does not believe the receiver's clock, R is
- * the arrival of the ACK on our clock. Then
- * the return path is part of it: a jitter ratio is one of the round trip, a
- * bandwidth estimate one of the ACK stream. An ACK without a time stamp on a
- * connection that has them is no sample.
+ * the arrival of the ACK on our clock. Then the return path is part of it: a
+ * jitter ratio is one of the round trip, a bandwidth estimate one of the ACK
+ * stream. An ACK without a time stamp on a connection that has them is no sample.
  *
  *   symbol  field          unit
  *   S       sent_us        us, our clock, does not wrap

@@ -202,7 +202,7 @@ static void jtcp_in_ack_event(struct sock *sk, u32 flags)
 
 	if (inet_csk(sk)->icsk_ca_state != TCP_CA_Recovery) {
 		jtcp->marked = 0;
-	} else if (tcp_loss_halve_for_mark(sk, flags)) {
+	} else if (tcp_loss_halve_for_mark(tcp_sk(sk), flags)) {
 		jtcp->marked = 1;
 		jtcp->wireless = 0;
 		jtcp->held_ssthresh = 0;

@@ -87,7 +87,7 @@ static inline void tcp_loss_halve_late(struct tcp_sock *tp)
 
 /**
  * tcp_loss_halve_for_mark() - answer a mark that is told while a loss is repaired
- * @sk: socket, inside the in_ack_event hook
+ * @tp: socket, inside the in_ack_event hook, in TCP_CA_Recovery
  * @flags: what that hook is given
  *
  * The core asks for a threshold when recovery begins, and for none if the echo of
@@ -99,14 +99,11 @@ static inline void tcp_loss_halve_late(struct tcp_sock *tp)
  *
  * Return: true if the threshold was lowered.
  */
-static inline bool tcp_loss_halve_for_mark(struct sock *sk, u32 flags)
+static inline bool tcp_loss_halve_for_mark(struct tcp_sock *tp, u32 flags)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
 	u32 was_pkts = tp->snd_ssthresh;
 
-	if (!(flags & CA_ACK_ECE) ||
-	    inet_csk(sk)->icsk_ca_state != TCP_CA_Recovery ||
-	    !before(tp->snd_una, tp->high_seq))
+	if (!(flags & CA_ACK_ECE) || !before(tp->snd_una, tp->high_seq))
 		return false;
 	tcp_loss_halve_late(tp);
 	return tp->snd_ssthresh < was_pkts;

@@ -169,7 +169,7 @@ static void veno03_in_ack_event(struct sock *sk, u32 flags)
 
 	if (inet_csk(sk)->icsk_ca_state != TCP_CA_Recovery)
 		veno->marked = 0;
-	else if (tcp_loss_halve_for_mark(sk, flags))
+	else if (tcp_loss_halve_for_mark(tcp_sk(sk), flags))
 		veno->marked = 1;
 }
 
