@@ -20,6 +20,7 @@ import sctp_net as net
 from sctp_net import DATA, INIT, INIT_ACK, SACK, Capture, Net
 from sctp_peer import packet_of
 
+from lab.run.guest.alike import start_alike
 from labtest.claims import Claims, check_log
 from labtest.guest import (
     LIBC,
@@ -695,7 +696,7 @@ def flow_mbps(
         timestamps(TIMESTAMP * timed)
         for name, value in sysctls:
             net.sysctl("a", name, value)
-        net.start_alike()
+        start_alike()
         with net.association(prepare, prepare_listener, homes) as (client, server):
             paths.set_path(1, lossy(loss_pct), LONG)  # not before the primary is known
             return drain_mbps(client, server, window)
@@ -740,7 +741,7 @@ def path_of(algorithm: str, place: net.Link):
 
     with Net(place, net.Link(delay_ms=40)):
         timestamps(TIMESTAMP)
-        net.start_alike()
+        start_alike()
         with net.association(prepare, prepare_listener) as ends:
             yield ends
 

@@ -32,9 +32,6 @@ SUPPORTED_EXTENSIONS = 0x8008
 ETH_P_ALL, ETH_HEADER = 3, 14
 SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 32, 33, 35
 
-SEED = Path("/sys/module/random/parameters/lab_seed")
-GRID_S, FIRST_S = 65.536, 655.36  # as the lab's points: alike for every timer wheel level
-
 
 def sysctl(namespace: str, name: str, value) -> None:
     with inside(namespace):
@@ -44,15 +41,6 @@ def sysctl(namespace: str, name: str, value) -> None:
 def sysctl_of(namespace: str, name: str) -> str:
     with inside(namespace):
         return Path(f"/proc/sys/net/{name.replace('.', '/')}").read_text().strip()
-
-
-def start_alike() -> None:
-    """Wait for a time that is like any other that this returns at, and draw the same random
-    numbers from then on."""
-    now_s = time.clock_gettime(time.CLOCK_MONOTONIC)
-    start_s = max((now_s // GRID_S + 2) * GRID_S, FIRST_S)
-    time.sleep(start_s - now_s)
-    SEED.write_text("1")
 
 
 class Net:

@@ -18,11 +18,11 @@ import sctp_net as net
 from sctp_net import Capture, Net
 
 from lab.ask.links import Link
+from lab.run.guest.alike import start_alike
 from labtest.guest import first_in_line, run_cmd
 
 MESSAGE_BYTES = 40_000
 MISS_INDICATIONS = "sctp.miss_indications"
-GRID_S, FIRST_S = 65.536, 655.36  # as the lab's points: alike for every timer wheel level
 SLOW = Link(rate_mbps=2, queue_pkts=20)
 LONG = Link(delay_ms=45)
 
@@ -106,7 +106,7 @@ def run(variant: str) -> None:
     for name, network, exchange in exchanges():
         with network as paths:
             with Capture("b", "to-r1") as one, Capture("b", "to-r2") as two:
-                net.start_alike()
+                start_alike()
                 exchange(paths)
             packets = sorted(one.packets + two.packets, key=lambda packet: packet.time_ns)
         digest = hashlib.sha256()

@@ -1023,7 +1023,7 @@ def check_lossy_pair(name):
     shares = []
     with Path(20, delay_ms=15, queue_pkts=40) as path:
         path.lose("2%")
-        for _ in range(16):
+        for _ in range(32):
             flows = []
             with contextlib.ExitStack() as stack:
                 for _ in range(2):
@@ -1037,8 +1037,8 @@ def check_lossy_pair(name):
                 ]
             shares.append(min(carried) / max(carried))
     # who heard no noise at first kept a tenth for good, as the other one's queue is never gone:
-    # 3 of 10
-    assert sum(share < 0.3 for share in shares) <= 1, shares
+    # 3 of 10; now 8 of 540, for a minute or two
+    assert sum(share < 0.3 for share in shares) <= 3, shares
 
 
 @claim("where only losses tell, it hushes at turns of the wall clock, and goes back", "veno_jitter")

@@ -33,6 +33,13 @@ from lab.ask.lablink import SCHEDULES, begin_lablink, change_lablink, set_lablin
 from lab.ask.links import Link, change_link, link_of, set_link
 from lab.ask.medium import Medium
 from lab.ask.wifi import WifiMedium, remove_gate, set_gate
+from lab.run.guest.alike import (
+    START_GRID_S,
+    is_lab_kernel,
+    next_start_s,
+    set_seed,
+    set_wall_clock,
+)
 from lab.run.guest.kernel_log import KernelLog
 from lab.run.guest.namespaces import NetworkNamespaceOf
 
@@ -42,7 +49,6 @@ BIN = Path(os.environ["LAB_BIN"])
 TRACING = Path("/sys/kernel/tracing")
 SCTP_SYSCTLS = Path("/proc/sys/net/sctp")
 SCTP_TIMESTAMP_TYPE = 190  # of those that no one else uses
-SEED_FILE = Path("/sys/module/random/parameters/lab_seed")
 MEDIUM = {"program": str(BIN / "labmedium"), "autostart": False}
 TIMER_ABSTIME = 1
 
@@ -54,13 +60,6 @@ SUBFLOW_PORT = 40000  # of an MPTCP flow's second subflow, whose host has no oth
 SUBFLOW_SUFFIX = ".2"  # of its name in flows.csv
 TFRC_PORT = 5100  # each flow has a receiver, and so a port, of its own
 TFRC_ALGORITHMS = {"classify": ("uddj", "--law", "classify")}  # of tfrc-send, where not so named
-# Where a point's wall clock begins, by its seed: 2024-01-01, and up to a minute later
-WALL_EPOCH_S, WALL_SPAN_MS = 1704067200, 60000
-# A multiple of 4096 jiffies at 250 Hz: timers up to 262 s are rounded by the kernel's wheel
-# to multiples of at most 4096 jiffies, and so in the same way for every point.
-START_GRID_S = 65.536
-# The kernel's jiffies wrap 300 s after boot; BBR, for one, compares a time of 0 with them.
-FIRST_START_S = 10 * START_GRID_S
 # Time that starting a process may take: where the clock jumps, it does so while the guest waits
 # for the host to give it a file.
 JUMPING_LEAD_S, REAL_LEAD_S = 20.0, 1.0
@@ -104,15 +103,7 @@ def start_time(clock: str, now_s: float, processes: int) -> float:
     """Return when a point starts that has PROCESSES to start first."""
     if clock == "real":
         return now_s + 3 + REAL_LEAD_S * processes
-    ready_s = max(now_s + START_GRID_S, now_s + JUMPING_LEAD_S * processes)
-    return max((ready_s // START_GRID_S + 1) * START_GRID_S, FIRST_START_S)
-
-
-def set_wall_clock(seed: int, start_s: float) -> None:
-    """Let the wall clock of a point's start be its SEED's, whatever ran before it in this boot."""
-    ahead_s = start_s - time.clock_gettime(time.CLOCK_MONOTONIC)
-    at_start_s = WALL_EPOCH_S + seed % WALL_SPAN_MS * 1e-3
-    time.clock_settime(time.CLOCK_REALTIME, at_start_s - ahead_s)
+    return next_start_s(max(now_s + START_GRID_S, now_s + JUMPING_LEAD_S * processes))
 
 
 class Trace:
@@ -339,8 +330,8 @@ class Lab:
         if late_s > 0:
             raise RuntimeError(f"starting the flows took {late_s:.3f} s too long")
         time.sleep(-late_s)
-        if SEED_FILE.exists():
-            SEED_FILE.write_text(str(point["rng_seed"]))
+        if is_lab_kernel():
+            set_seed(point["rng_seed"])
         self.play(point, start_s)
         errors = [_finish(process) for process in others]
         if not point["flows"]:  # all are UDP: what has arrived by now counts
