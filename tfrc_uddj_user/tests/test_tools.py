@@ -5,6 +5,7 @@ Nothing here judges a rate: that is what simulated time and the lab are for.
 """
 
 import contextlib
+import errno
 import json
 import os
 import random
@@ -13,6 +14,7 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -658,6 +660,120 @@ def test_who_was_silent_and_goes_on_is_not_replaced(tmp_path):
         finally:
             receiver.terminate()
     assert data.read_bytes() == b"one two three four"
+
+
+NO_WAY_BACK = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* While there is a file NO_WAY_BACK nothing is sent: the error is the number in it. */
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	ssize_t (*real)(int, const struct msghdr *, int) = dlsym(RTLD_NEXT, "sendmsg");
+	FILE *file = fopen(getenv("NO_WAY_BACK"), "re");
+	int error = 0;
+
+	if (!file)
+		return real(fd, msg, flags);
+	if (fscanf(file, "%d", &error) != 1)
+		abort();
+	fclose(file);
+	file = fopen(getenv("TRIED"), "ae");
+	fputc('x', file);
+	fclose(file);
+	errno = error;
+	return -1;
+}
+"""
+
+
+class Unheard:
+    """A tfrc-recv whose feedback does not get out while there is a file NO_WAY."""
+
+    def __init__(self, tmp_path: Path):
+        (tmp_path / "shim.c").write_text(NO_WAY_BACK)
+        shim = str(tmp_path / "shim.so")
+        build = ["cc", "-shared", "-fPIC", str(tmp_path / "shim.c"), "-o", shim, "-ldl"]
+        subprocess.run(build, check=True)
+        self.no_way, self.tried, self.port = tmp_path / "no-way", tmp_path / "tried", free_port()
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        env = os.environ | {"LD_PRELOAD": shim, "NO_WAY_BACK": str(self.no_way),
+                            "TRIED": str(self.tried), "ASAN_OPTIONS": asan}  # fmt: skip
+        command = [RECV, "--quiet", "--discard", "--ready-fd", "1", self.port]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        )
+        assert self.process.stdout.readline() == "ready\n"
+
+    def close_way(self, error: int):
+        later = self.no_way.with_suffix(".new")
+        later.write_text(str(error))
+        later.rename(self.no_way)
+
+    def wait_until_tried(self, times: int, send):
+        end = time.monotonic() + LIMIT_S
+        while not (self.tried.exists() and len(self.tried.read_text()) >= times):
+            assert time.monotonic() < end
+            send()
+            time.sleep(0.02)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exc):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.mark.parametrize("error", [errno.ENETUNREACH, errno.EPERM])
+def test_feedback_that_cannot_be_sent_is_said_once_and_so_is_that_it_can(tmp_path, error):
+    with Unheard(tmp_path) as receiver:
+        peer = Peer(receiver.port, 1)
+        for _ in range(2):
+            peer.send(b"x")
+            peer.hear()
+        port = peer.socket.getsockname()[1]
+        receiver.close_way(error)
+        receiver.wait_until_tried(5, lambda: peer.send(b"x"))
+        receiver.no_way.unlink()
+        said = receiver.process.stderr.readline()
+        assert said == (
+            f"tfrc-recv: cannot send feedback to 127.0.0.1 port {port}: {os.strerror(error)}\n"
+        )
+        over = threading.Event()
+        more = threading.Thread(target=send_on, args=(peer, over))
+        more.start()
+        try:
+            said = receiver.process.stderr.readline()
+        finally:
+            over.set()
+            more.join()
+        assert said == f"tfrc-recv: feedback to 127.0.0.1 port {port} is sent again\n"
+        receiver.process.terminate()
+        assert receiver.process.communicate(timeout=LIMIT_S)[1] == ""
+
+
+def send_on(peer: Peer, over: threading.Event):
+    while not over.wait(0.02):
+        peer.send(b"x")
+
+
+def test_newcomers_that_cannot_be_answered_are_one_line(tmp_path):
+    """Anyone can make up addresses to which there is no way back."""
+    with Unheard(tmp_path) as receiver:
+        receiver.close_way(errno.ENETUNREACH)
+        peers = [Peer(receiver.port, number) for number in range(1, 9)]
+        receiver.wait_until_tried(20, lambda: [peer.send(b"x") for peer in peers])
+        receiver.process.terminate()
+        _, said = receiver.process.communicate(timeout=LIMIT_S)
+    port = peers[0].socket.getsockname()[1]
+    assert said == (
+        f"tfrc-recv: cannot send feedback to 127.0.0.1 port {port}: Network is unreachable\n"
+    )
 
 
 def test_one_port_may_stream_twice(tmp_path):

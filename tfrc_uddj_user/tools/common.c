@@ -300,6 +300,23 @@ struct addrinfo *resolve(const char *host, const char *port, int family,
 	return found;
 }
 
+void peer_name(const struct sockaddr_storage *peer, socklen_t bytes,
+	       char name[PEER_NAME_BYTES])
+{
+	static const char mapped[] = "::ffff:";
+	char host[64], port[8], *address = host;
+
+	if (getnameinfo((const struct sockaddr *)peer, bytes, host,
+			sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV)) {
+		snprintf(name, PEER_NAME_BYTES, "the sender");
+		return;
+	}
+	if (strchr(host, '.') && !strncmp(host, mapped, sizeof(mapped) - 1))
+		address += sizeof(mapped) - 1;
+	snprintf(name, PEER_NAME_BYTES, "%s port %s", address, port);
+}
+
 FILE *open_output(const char *path)
 {
 	FILE *file = strcmp(path, "-") ? fopen(path, "we") : stdout;

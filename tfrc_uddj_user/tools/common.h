@@ -81,6 +81,12 @@ int option_choice(const char *option, const char *text,
 struct addrinfo *resolve(const char *host, const char *port, int family,
 			 bool to_bind);
 
+/* "ADDRESS port N"; an IPv4 address as such, also where it is written as
+ * IPv6's. */
+#define PEER_NAME_BYTES 80
+void peer_name(const struct sockaddr_storage *peer, socklen_t bytes,
+	       char name[PEER_NAME_BYTES]);
+
 /* Open PATH for writing, "-" being standard output; exits if it cannot. */
 FILE *open_output(const char *path);
 

@@ -40,6 +40,8 @@
  */
 #define NEWCOMERS    16
 #define HELD_BYTES   (256 << 10)
+/* Feedback gets out again when none has failed for so long. */
+#define MENDED_NS    NS_PER_S
 #define JITTER_SHIFT 16.0 /* RFC 3550, 6.4.1 */
 
 struct options {
@@ -76,6 +78,8 @@ struct connection {
 	size_t record_count;
 	uint8_t *held; /* data of a newcomer that is not confirmed yet */
 	size_t held_bytes;
+	tfrc_time failed; /* the newest feedback that could not be sent */
+	bool failing, complained;
 };
 
 struct run {
@@ -89,6 +93,7 @@ struct run {
 	unsigned int newest;
 	struct addrinfo *peers; /* who may send; NULL: all */
 	uint64_t strangers, served;
+	tfrc_time patience; /* until then newcomers are not complained of */
 	char error[256];       /* output went nowhere: this is the end */
 	struct clock_pair now; /* as last read: looks at the clock are what
 				  costs in the lab */
@@ -509,6 +514,40 @@ static bool may_begin(const struct run *run, tfrc_time now)
 	return c->over != TFRC_NEVER || now - c->newest > SILENT_NS;
 }
 
+/* One line; of newcomers, whose addresses anyone can make up, one in a while. */
+static void feedback_failed(struct run *run, struct connection *c,
+			    tfrc_time now, int error)
+{
+	char peer[PEER_NAME_BYTES];
+
+	c->failed = now;
+	if (c->failing)
+		return;
+	c->failing = true;
+	if (c != &run->connection) {
+		if (now < run->patience)
+			return;
+		run->patience = now + SILENT_NS;
+	}
+	c->complained = true;
+	peer_name(&c->peer, c->peer_bytes, peer);
+	complain("cannot send feedback to %s: %s", peer, strerror(error));
+}
+
+/* A firewall may let some of it through: so not with the first that gets out. */
+static void feedback_sent(struct connection *c, tfrc_time now)
+{
+	char peer[PEER_NAME_BYTES];
+
+	if (!c->failing || now - c->failed < MENDED_NS)
+		return;
+	if (c->complained) {
+		peer_name(&c->peer, c->peer_bytes, peer);
+		complain("feedback to %s is sent again", peer);
+	}
+	c->failing = c->complained = false;
+}
+
 static void send_feedback(struct run *run, struct connection *c, tfrc_time now)
 {
 	uint8_t packet[TFRC_FEEDBACK_MAX_BYTES];
@@ -517,13 +556,15 @@ static void send_feedback(struct run *run, struct connection *c, tfrc_time now)
 	if (run->oracle)
 		oracle_drain(run->oracle);
 	bytes = tfrc_receiver_feedback(c->receiver, now, packet);
+	if (!bytes)
+		return;
+	if (local_send(run->fd, &c->local, packet, bytes, &c->peer,
+		       c->peer_bytes) >= 0)
+		feedback_sent(c, now);
 	/* feedback that the local queue refuses is as lost as any other */
-	if (bytes &&
-	    local_send(run->fd, &c->local, packet, bytes, &c->peer,
-		       c->peer_bytes) < 0 &&
-	    errno != EAGAIN && errno != ENOBUFS && errno != ECONNREFUSED &&
-	    errno != EINTR)
-		complain("cannot send feedback: %s", strerror(errno));
+	else if (errno != EAGAIN && errno != ENOBUFS && errno != ECONNREFUSED &&
+		 errno != EINTR)
+		feedback_failed(run, c, now, errno);
 }
 
 static void answer_due(struct run *run)
