@@ -163,6 +163,31 @@ def test_sigint_ends_in_order(tmp_path):
         assert receiver.end()["completed"]
 
 
+def test_a_duration_of_0_is_none(tmp_path):
+    """As with iperf3; who says so need not be told that this goes on."""
+    with Receiver(tmp_path) as receiver:
+        process = subprocess.Popen(
+            [SEND, "--endless", "--duration", "0", "--max-rate", "1M", "--interval", "0.1",
+             "127.0.0.1", receiver.port],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        for _ in range(5):
+            assert "sent" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 0 and said == ""
+        assert receiver.end()["completed"]
+
+
+def test_one_off_ends_with_the_first_sender(tmp_path):
+    with Receiver(tmp_path) as receiver:
+        for data, code in ((b"first", 0), (b"second", 1)):
+            done = send("--quiet", "--timeout", "1", "127.0.0.1", receiver.port, input=data)
+            assert done.returncode == code
+        assert receiver.end()["bytes_received"] == 5
+    assert receiver.data.read_bytes() == b"first"
+
+
 def test_the_rate_for_an_encoder(tmp_path):
     with Receiver(tmp_path) as receiver:
         rate = tmp_path / "rate"

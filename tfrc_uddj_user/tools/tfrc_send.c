@@ -54,7 +54,7 @@ struct options {
 	tfrc_time start_at, duration, interval, samples_from, timeout;
 	bool quiet, verbose;
 	unsigned int sources; /* options that say where data comes from */
-	bool has_law, has_samples_from;
+	bool has_law, has_samples_from, has_duration;
 	struct tfrc_sender_config config;
 };
 
@@ -121,7 +121,8 @@ static const char usage[] =
 	"  --payload-bytes N    data in a packet (default 1400; at most "
 	"65455)\n"
 	"  --bytes N            stop after so many bytes of data\n"
-	"  --duration S         stop after so many seconds\n"
+	"  --duration S         stop after so many seconds (default 0: no "
+	"limit)\n"
 	"  --damping            RFC 5348, 4.5: less oscillation\n"
 	"  --small-packets      RFC 4828: for small packets, at most one in 10 "
 	"ms\n"
@@ -308,6 +309,7 @@ static void take_option(struct options *o, int code)
 		break;
 	case OPT_DURATION:
 		o->duration = option_seconds("--duration", optarg);
+		o->has_duration = true;
 		break;
 	case OPT_START:
 		o->start_at = option_seconds("--start-at-s", optarg);
@@ -364,7 +366,7 @@ static void read_options(struct options *o, int argc, char **argv)
 	o->host = argv[optind];
 	o->port = option_port(argv[optind + 1]);
 	check_options(o);
-	if (o->source.kind == SOURCE_ENDLESS && !o->duration &&
+	if (o->source.kind == SOURCE_ENDLESS && !o->has_duration &&
 	    !o->source.limit)
 		complain("no --duration and no --bytes: this goes on until it "
 			 "is interrupted");
