@@ -56,6 +56,9 @@
  *            off; a loss that overdraws what was saved is congestion, however
  *            large the window.
  *
+ * With room, what one ACK shows to be lost is one loss, up to eight packets: noise
+ * comes in bursts, what overflows a queue that is kept short goes one by one.
+ *
  * Noise is what is lost while less is sent than was delivered and three of four
  * packets meet no queue: that of others would drop just as well. Whatever is said of a
  * single loss, up to 512 packets of which more are lost than that noise and its
@@ -194,6 +197,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_QUIET_PKTS		3	/* that met no queue, for one that did */
 #define VJ_CREDIT_SHIFT		8	/* of @credit */
 #define VJ_TURN_MAX_SHIFT	6	/* 5 s, 10 s, ... 320 s */
+#define VJ_RUN_PKTS		8	/* lost one after the other: one loss */
 
 enum vj_state {
 	VJ_STARTUP,	/* the window doubles */
@@ -272,6 +276,7 @@ enum vj_trial {
  *	base / 64 above that of the look before
  * @fills: how much drains were in vain: more for each that leaves a queue of
  *	ours, less for each round trip without one
+ * @counted: what this ACK shows to be lost is in @lost, as a run
  * @shy: without room: probes since a queue was seen, each doubles the wait for the
  *	next; with room: dips that ended SHARED since a loss there, each doubles the
  *	drains until SHARED
@@ -314,7 +319,8 @@ struct veno_jitter {
 	   undo_struck:1,
 	   undo_fooled:1;
 	s16 quiet;
-	u8 fills;
+	u8 fills:7,
+	   counted:1;
 	u32 state:2,
 	    trial:3,
 	    slow:1,
@@ -346,6 +352,18 @@ struct veno_jitter {
 static u32 vj_lost_pkts(const struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	return (u16)(tp->lost - vj->lost);
+}
+
+/*
+ * One ACK shows @pkts to be lost, which so were sent one after the other. What
+ * overflows a queue that we keep short goes one by one; noise comes in bursts, which
+ * scatter more than single losses do. So a run counts as one loss where a queue tells
+ * when the path is full.
+ */
+static void vj_note_run(struct veno_jitter *vj, u32 pkts)
+{
+	if (vj->roomy && vj->state != VJ_STARTUP && pkts > 1)
+		vj->lost += pkts - DIV_ROUND_UP(pkts, VJ_RUN_PKTS);
 }
 
 /* Time in 2^VJ_STAMP_SHIFT us; wraps after 17 minutes. */
@@ -2073,6 +2091,11 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	} else {
 		vj_note_time(vj, tp);
 	}
+	if (unlikely(rs->losses > 0)) {
+		if (!vj->counted)
+			vj_note_run(vj, rs->losses);
+		vj->counted = 0;
+	}
 	if (unlikely(vj->state == VJ_STARTUP || tcp_in_slow_start(tp) ||
 		     vj_is_unjudged(sk, vj) || vj_round_ends(vj, rs)))
 		vj_main_seldom(sk, rs, queue_us);
@@ -2116,6 +2139,11 @@ static u32 vj_ssthresh(struct sock *sk)
 	/* the core counts no loss that a probe has repaired */
 	vj->lost -= probed;
 	vj_note_undo(vj);
+	if (!signalled && !probed) {
+		/* nothing else waits for its repair where one begins */
+		vj_note_run(vj, min(tp->lost_out, vj_lost_pkts(vj, tp)));
+		vj->counted = 1;
+	}
 	/* undo gives back the window, not what a trial has made of it */
 	if (vj->trial)
 		tp->prior_cwnd = tp->snd_ssthresh;
@@ -2132,6 +2160,7 @@ static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	vj->lost = tp->lost;
 	vj_forget_sample(vj);
+	vj->counted = 0;
 	vj->draining = 0;
 	vj->hold = 0;
 	/* it has not listened to its end */
