@@ -1053,7 +1053,7 @@ static bool vj_stands(struct veno_jitter *vj, const struct tcp_sock *tp,
 /* More drains in vain than that, and others fill the queue. */
 static u32 vj_patience(const struct veno_jitter *vj)
 {
-	return VJ_FILLS_MAX << (vj->roomy ? vj->shy : 0);
+	return VJ_FILLS_MAX << (vj->roomy ? min(vj->shy + 0U, VJ_PATIENCE + 0U) : 0);
 }
 
 /*
@@ -2363,6 +2363,8 @@ static int __init vj_register(void)
 	BUILD_BUG_ON(sizeof(struct veno_jitter) > ICSK_CA_PRIV_SIZE);
 	/* of their fields */
 	BUILD_BUG_ON(VJ_PATTERN > 3 || VJ_HOLD_ROUNDS > 3);
+	/* @fills: beyond the patience by one round trip's at most */
+	BUILD_BUG_ON((VJ_FILLS_MAX << VJ_PATIENCE) + 4 > 127);
 	return tcp_register_congestion_control(&vj_ops);
 }
 
