@@ -385,13 +385,17 @@ static struct flow_target *find_unlocated(struct probe *probe, unsigned int chan
 	return NULL;
 }
 
-/* Whether BODY is of a flow that has a congestion window, and not a remnant of one. */
+/*
+ * Whether BODY is of a flow that has a congestion window, and not a remnant of one:
+ * a socket that is reset while the kernel waits for its lock to answer is told with
+ * the state from before, but with all counts cleared (tcp_disconnect()).
+ */
 static bool is_flow(const struct flow_target *flow, const struct inet_diag_msg *body,
 		    const struct flow_sample *sample)
 {
 	if (flow->protocol == IPPROTO_SCTP) /* no tag: the socket, not its association */
 		return body->idiag_state >= SCTP_ASSOC_ESTABLISHED && sample->sctp.sctpi_tag;
-	return CONNECTED_STATES & 1u << body->idiag_state && sample->tcp_length;
+	return CONNECTED_STATES & 1u << body->idiag_state && sample->tcp.segs_out;
 }
 
 /* A diag answer: for the target asked about, or, in a dump, for whoever fits. */

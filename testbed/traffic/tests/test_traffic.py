@@ -549,6 +549,52 @@ subprocess.run(["{BIN}/labprobe", "--interval-ms", "10", "--start-at-s", str(rou
         self.assertEqual({row["bytes_acked"] for row in rows}, {"54322"})
         self.assertEqual({row["inflight_pkts"] for row in rows}, {"0"})
 
+    def test_resets_leave_no_rows_of_cleared_counts(self) -> None:
+        """Some of 600 sockets are reset while the kernel waits for their lock to answer."""
+        client = run(
+            *self.enter,
+            "python3",
+            "-c",
+            f"""
+import socket, struct, subprocess, threading, time
+RESET = struct.pack("ii", 1, 0)
+server = socket.create_server(("127.0.0.1", 0), backlog=64)
+with socket.create_server(("127.0.0.1", 0)) as unused:
+    port = unused.getsockname()[1]
+
+def drain(peer):
+    try:
+        while peer.recv(1 << 16):
+            pass
+    except OSError:
+        pass
+
+def accept():
+    while True:
+        threading.Thread(target=drain, args=(server.accept()[0],), daemon=True).start()
+
+threading.Thread(target=accept, daemon=True).start()
+now = time.monotonic()
+probe = subprocess.Popen(["{BIN}/labprobe", "--interval-ms", "1",
+    "--start-at-s", str(round(now + 0.1, 6)), "--end-at-s", str(round(now + 3.1, 6)),
+    "--sock", f"f:-:{{port}}", "--flows", "-"])
+while probe.poll() is None:
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        client.bind(("127.0.0.1", port))
+        client.connect(server.getsockname())
+        end = time.monotonic() + 0.004
+        while time.monotonic() < end:
+            client.send(bytes(1 << 20))
+raise SystemExit(probe.returncode)
+""",
+        )
+        self.assertEqual(client.returncode, 0, client.stderr)
+        rows = list(csv.DictReader(io.StringIO(client.stdout)))
+        self.assertGreater(len(rows), 100)
+        self.assertEqual([row for row in rows if row["bytes_acked"] == "0"], [])
+
     def test_bbr_columns(self) -> None:
         if "bbr" not in Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text():
             self.skipTest("no bbr in this kernel")
