@@ -30,13 +30,14 @@
  *            An eighth more is not delivered three times: ALONE.
  *            A timeout: SHARED.
  *   ALONE    The queue is ours. +1 a round trip while N < beta, +1/2 above,
- *            faster after 8 round trips without a queue. Q at a tenth of base
+ *            faster after 8 round trips without a queue, or after 2 where queues
+ *            come and go (V is a queue that counts). Q at a tenth of base
  *            is drained: w sinks to max(ocwnd, w - N) + 1. One that came at
  *            once is not our doing, and waited for: 4 round trips.
  *            Drains and then dips do not empty it, or it overflows although we
  *            drain it: SHARED, up to the window that was given up.
  *            More is lost than noise explains: listen. Again: SHARED, without
- *            room.
+ *            room; but with room two fifths and more are an outage: listen.
  *   SHARED   CUBIC's window, RFC 9438; without room +1/2 a round trip up to the
  *            last maximum.
  *            With room: no queue for 16 round trips, or none in a dip, after a
@@ -73,11 +74,12 @@
  *   dip     each 5 s by the wall clock, and so at once with all others of our kind,
  *           if base has not been seen of late; or because drains do not help: what
  *           empties the queue, down to half of what the path holds, for as long as
- *           the round trip gets shorter. A queue that becomes much shorter is our
- *           kind's, though it may not get empty: what is left of it is base then,
- *           if that is a lot. A loss in a dip is of the window before. If the
- *           smallest RTT of a round trip has not risen between four looks, 5 s
- *           apart, the path is longer, and that is base.
+ *           the round trip gets shorter. A deep queue of which a quarter is left was
+ *           ours. One that becomes much shorter is our kind's, though it may not get
+ *           empty: what is left of it is base then, if that is a lot. A loss in a dip
+ *           is of the window before. If no RTT between two looks, 5 s apart, was
+ *           shorter by base / 8 or half of Q, in spite of a dip, the path is longer,
+ *           and the smallest of them is base.
  *   hush    SHARED, no room: each 5 s by the wall clock, and so at once with all
  *           others of our kind, three quarters of the window for a sixteenth of
  *           that time. What is lost then is noise, not what the others overflow.
@@ -157,6 +159,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_PATTERN		3	/* repetitions that are a pattern */
 #define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
 #define VJ_CALM_ROUNDS		8	/* without a queue, or without base, that matter */
+#define VJ_SWING_ROUNDS		2	/* the same, where queues come and go */
 #define VJ_BASE_S		5	/* how long base may go unseen */
 #define VJ_FILLS		5	/* of drains in vain, then a dip */
 #define VJ_HUSH_SHIFT		2	/* a hush takes a quarter off the window */
@@ -234,7 +237,8 @@ enum vj_trial {
  * @credit_pkts: packets that make the window grow by one
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
  * @recent_us: base is seen by an RTT of up to 17/16 of it, or of up to this: the newest
- *	that did so; after a look without one the last round trip's less base / 64 (us)
+ *	that did so; after a look without one the last round trip's, or the smallest
+ *	since, less base / 64 (us)
  * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
  * @epoch: when CUBIC's window was reduced, without pauses since; begins anew after 17
  *	minutes, as if there were a maximum to return to (2^VJ_STAMP_SHIFT us)
@@ -272,8 +276,6 @@ enum vj_trial {
  * @undo_fooled: @fooled of then
  * @listens: the losses after this drain are what noise there is
  * @stood: round trips in a row with a queue to drain
- * @flat: looks in a row that found base unseen and the smallest RTT no more than
- *	base / 64 above that of the look before
  * @fills: how much drains were in vain: more for each that leaves a queue of
  *	ours, less for each round trip without one
  * @counted: what this ACK shows to be lost is in @lost, as a run
@@ -342,7 +344,6 @@ struct veno_jitter {
 	    settled:1,
 	    fooled:1;
 	u8 stood:3,
-	   flat:2,
 	   lossy:1,
 	   doubted:1,
 	   returns:1;
@@ -706,9 +707,17 @@ static void vj_note_largest(struct veno_jitter *vj, u32 queue_us, u32 w)
 	vj->standing_max_us = largest_us;
 }
 
+/* By how much the growth of the window made the last packet of a round trip wait (us). */
+static u32 vj_grown_us(const struct veno_jitter *vj)
+{
+	if (vj->hold || vj->trial || vj->draining || !vj->credit_pkts)
+		return 0;
+	return vj->round_rtt_us / vj->credit_pkts;
+}
+
 /*
  * Q at the end of a round trip; @last_us: q of its last packet. While startup makes
- * a queue itself nothing of it is V.
+ * a queue itself nothing of it is V, nor what growth adds within a round trip.
  */
 static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 			     u32 last_us)
@@ -717,7 +726,8 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 	u32 path_us = vj->round_rtt_us - queue_us;
 
 	if (vj->state != VJ_STARTUP && last_us != VJ_NO_QUEUE_US)
-		forward_queue_note_round(&vj->forward, last_us, queue_us);
+		forward_queue_note_round(&vj->forward, last_us,
+					 queue_us + vj_grown_us(vj));
 	vj_note_largest(vj, queue_us, tcp_snd_cwnd(tp));
 	vj->shown = !vj_is_room(vj, path_us - min(path_us, vj->base_us));
 	if (!vj_is_deep(vj, queue_us))
@@ -1128,15 +1138,16 @@ static u32 vj_reduce_blindly(struct veno_jitter *vj, const struct tcp_sock *tp,
  * More is lost than noise explains; or, without room and not yet SHARED, any loss
  * that is congestion. Less than what was delivered is sent for a
  * while, which shows what noise there is; if that was not it, the path has no
- * queue that would show when it is full.
+ * queue that would show when it is full. With room, two fifths and more (@most) are an
+ * outage, as a handover has one: what was known of the path holds.
  */
-static void vj_answer_excess(struct sock *sk)
+static void vj_answer_excess(struct sock *sk, bool most)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	bool begins;
 
-	if (vj->state == VJ_ALONE && !vj->struck) {
+	if (vj->state == VJ_ALONE && (!vj->struck || (vj->roomy && most))) {
 		vj_listen(sk, vj_delivered_pkts(vj, tp));
 		return;
 	}
@@ -1165,11 +1176,21 @@ static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
 	return max(w / min(target - w, w / 16 + 1), 2U);
 }
 
+/*
+ * Do queues come and go, as where the rate swings (LTE, Wi-Fi among others)? What a
+ * drain has taken off the window is soon asked for again there.
+ */
+static bool vj_swings(const struct veno_jitter *vj)
+{
+	return vj_is_room(vj, forward_queue_varies_us(&vj->forward));
+}
+
 /* Packets that have to be acknowledged for the window to grow by one. */
 static u32 vj_credit_pkts(const struct tcp_sock *tp,
 			  const struct veno_jitter *vj)
 {
 	u32 w = tcp_snd_cwnd(tp);
+	u32 calm = vj_swings(vj) ? VJ_SWING_ROUNDS : VJ_CALM_ROUNDS;
 	u32 steps;
 
 	if (vj->state == VJ_STARTUP)
@@ -1180,9 +1201,9 @@ static u32 vj_credit_pkts(const struct tcp_sock *tp,
 		return U16_MAX;
 	if (vj->slow)
 		return 2 * w;
-	if (vj->calm <= VJ_CALM_ROUNDS)
+	if (vj->calm <= calm)
 		return w;
-	steps = vj->calm - VJ_CALM_ROUNDS;
+	steps = vj->calm - calm;
 	return max(w >> min(steps, 16U), min(w, 1U << VJ_ROOM_SHIFT));
 }
 
@@ -1240,7 +1261,6 @@ static bool vj_begin_probe(struct sock *sk, u32 most)
 /* Base is @rtt_us from now on: what is known of the queue above it is of another one. */
 static void vj_move_base(struct veno_jitter *vj, u32 rtt_us)
 {
-	vj->flat = 0;
 	vj->base_us = rtt_us;
 	vj->standing_max_us = 0;
 	vj->resisted = 0;
@@ -1265,6 +1285,14 @@ static bool vj_dips_together(const struct veno_jitter *vj,
 			   vj_standing_rtt_us(vj);
 }
 
+/* No queue in a dip; of a deep one, which the dip took away, a quarter may be left. */
+static bool vj_dip_clears(const struct veno_jitter *vj)
+{
+	return vj_is_clear(vj) ||
+	       (vj_is_deep(vj, vj->standing_max_us) &&
+		vj->standing_us <= vj->standing_max_us / 4);
+}
+
 /*
  * Beside others a queue may be empty because they have just backed off: who has
  * lost packets to them looks twice. What the smallest windows of our kind leave of a
@@ -1279,7 +1307,7 @@ static void vj_end_dip(struct sock *sk)
 	bool together = vj_dips_together(vj, tp);
 
 	vj->trial = VJ_NO_TRIAL;
-	if (!vj_is_clear(vj) && !together) {
+	if (!vj_dip_clears(vj) && !together) {
 		vj->doubted = vj->lossy;
 	} else if (vj->doubted && !together) {
 		vj->doubted = 0;
@@ -1443,25 +1471,32 @@ static void vj_end_hush(struct sock *sk)
 }
 
 /*
- * Base has not been seen for long. If the smallest RTT of a round trip has not risen
- * since the look before, either, nobody's packets wait: they do not do so that evenly.
- * Return: it is so the third time, so the path has got longer, and base is what it is
- * now.
+ * Base has not been seen for long. If no RTT since the look before was shorter by base/8
+ * or half of Q, though the window had dipped and some of the queue was ours, it is none:
+ * queues do not stand that evenly, and ours would have gone. Return: it is so, the path
+ * has got longer, and the smallest of these RTTs is base; what was drained in vain comes
+ * back.
  */
-static bool vj_note_unseen(struct veno_jitter *vj, const struct tcp_sock *tp)
+static bool vj_note_unseen(struct veno_jitter *vj, struct tcp_sock *tp)
 {
 	u32 little_us = vj->base_us >> VJ_LITTLE_SHIFT;
+	u32 more_us = vj->base_us >> (VJ_ROOM_SHIFT + 1);
 	u32 rtt_us = vj_standing_rtt_us(vj);
-	bool moved = rtt_us > vj->recent_us + 2 * little_us;
+	u32 least_us = min(rtt_us, vj->recent_us + little_us);
 
-	/* so small a window has no dip to learn by */
-	moved |= tcp_snd_cwnd(tp) <= VJ_DELACK_PKTS;
-	vj->flat = moved ? 0 : vj->flat + 1;
-	vj->recent_us = rtt_us - little_us;
-	vj->base_stamp = vj_stamp(tp);
-	if (vj->flat < VJ_PATTERN)
+	if (least_us <= vj->base_us + more_us ||
+	    rtt_us > least_us + min(2 * more_us, (rtt_us - vj->base_us) / 2) ||
+	    !vj_backlog_reaches(tp, vj, 1) ||
+	    tcp_snd_cwnd(tp) <= VJ_DELACK_PKTS) {
+		vj->recent_us = rtt_us - little_us;
+		vj->base_stamp = vj_stamp(tp);
 		return false;
-	vj_move_base(vj, rtt_us);
+	}
+	if (vj->state == VJ_ALONE)
+		tp->snd_ssthresh = max(tp->snd_ssthresh, vj->w_max);
+	vj_move_base(vj, least_us);
+	vj->recent_us = rtt_us;
+	vj->base_stamp = vj_stamp(tp);
 	return true;
 }
 
@@ -1768,7 +1803,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		vj->credit_pkts = U16_MAX;
 		if (excess && !held && !vj->draining && !vj->trial &&
 		    vj->state != VJ_STARTUP)
-			vj_answer_excess(sk);
+			vj_answer_excess(sk, vj_is_most(sent, lost));
 		return;
 	}
 	if (rate)
@@ -1794,7 +1829,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		vj_check_startup(sk, rate, sent, lost, excess && !held);
 	} else if (!held) {
 		if (excess && !vj->draining)
-			vj_answer_excess(sk);
+			vj_answer_excess(sk, vj_is_most(sent, lost));
 		else
 			vj_answer_queue(sk, deep, empty, jumps);
 		if (vj->state == VJ_SHARED && vj->roomy &&
@@ -1964,7 +1999,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 		if ((vj->hold || vj_dips(vj)) && vj->answered)
 			return;
 		if (vj->state == VJ_ALONE && !vj->roomy && !vj_dips(vj)) {
-			vj_answer_excess(sk);
+			vj_answer_excess(sk, false);
 			return;
 		}
 	}

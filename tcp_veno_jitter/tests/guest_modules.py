@@ -1202,6 +1202,42 @@ def check_longer(name):
     assert mbps > 15, mbps
 
 
+@claim("a path that gets longer by a sixth is found out within two looks", "veno_jitter")
+def check_slightly_longer(name):
+    carried = []
+    for seed in range(6):
+        net.PORT += 1
+        with Path(50, delay_ms=20, queue_pkts=400) as path:
+            path.lose("1%")
+            with Flow(name) as flow:
+                time.sleep(10 + 0.7 * seed)
+                path.delay_ms = 23
+                path.set_delay(23)
+                path.lose("1%")
+                time.sleep(14)
+                carried.append(goodput_mbps([flow], 5))
+    # of 47.5; its losses were at the top of a queue, and it drained in vain: 11 to 24
+    assert sum(carried) / 6 > 40, carried
+
+
+@claim("an outage in which most is lost is none of a path without room", "veno_jitter")
+def check_lossy_outage(name):
+    carried = []
+    for seed in range(6):
+        net.PORT += 1
+        with Path(50, delay_ms=20, queue_pkts=100) as path:
+            path.lose("1%")
+            with Flow(name) as flow:
+                time.sleep(8 + 0.7 * seed)
+                path.lose("85%")
+                time.sleep(0.9)
+                path.lose("1%")
+                time.sleep(1)
+                carried.append(goodput_mbps([flow], 3))
+    # 21 by the mean when it was told that the path had no room: 6 to 44
+    assert sum(carried) / 6 > 32, carried
+
+
 @claim("short bursts with pauses between them are no path without gain", "veno_jitter")
 def check_bursts_with_pauses(name):
     seen = {}
