@@ -75,11 +75,11 @@
  *           if base has not been seen of late; or because drains do not help: what
  *           empties the queue, down to half of what the path holds, for as long as
  *           the round trip gets shorter. A deep queue of which a quarter is left was
- *           ours. One that becomes much shorter is our kind's, though it may not get
- *           empty: what is left of it is base then, if that is a lot. A loss in a dip
- *           is of the window before. If no RTT between two looks, 5 s apart, was
- *           shorter by base / 8 or half of Q, in spite of a dip, the path is longer,
- *           and the smallest of them is base.
+ *           ours, if ALONE. One that becomes much shorter is our kind's, though it may
+ *           not get empty: what is left of it is base then, if that is a lot. A loss in
+ *           a dip is of the window before. If no RTT between two looks, 5 s apart, was
+ *           shorter by base / 8 or half of Q, in spite of a dip, the path is longer, and
+ *           the smallest of them is base; SHARED by base / 32, between four looks.
  *   hush    SHARED, no room: each 5 s by the wall clock, and so at once with all
  *           others of our kind, three quarters of the window for a sixteenth of
  *           that time. What is lost then is noise, not what the others overflow.
@@ -276,6 +276,7 @@ enum vj_trial {
  * @undo_fooled: @fooled of then
  * @listens: the losses after this drain are what noise there is
  * @stood: round trips in a row with a queue to drain
+ * @flat: looks with a dip after which base was still unseen, and no RTT shorter
  * @fills: how much drains were in vain: more for each that leaves a queue of
  *	ours, less for each round trip without one
  * @counted: what this ACK shows to be lost is in @lost, as a run
@@ -344,6 +345,7 @@ struct veno_jitter {
 	    settled:1,
 	    fooled:1;
 	u8 stood:3,
+	   flat:2,
 	   lossy:1,
 	   doubted:1,
 	   returns:1;
@@ -716,8 +718,8 @@ static u32 vj_grown_us(const struct veno_jitter *vj)
 }
 
 /*
- * Q at the end of a round trip; @last_us: q of its last packet. While startup makes
- * a queue itself nothing of it is V, nor what growth adds within a round trip.
+ * Q at the end of a round trip; @last_us: q of its last packet. While slow start
+ * makes a queue itself nothing of it is V, nor what growth adds within a round trip.
  */
 static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 			     u32 last_us)
@@ -725,7 +727,8 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 	u32 queue_us = vj->round_queue_us;
 	u32 path_us = vj->round_rtt_us - queue_us;
 
-	if (vj->state != VJ_STARTUP && last_us != VJ_NO_QUEUE_US)
+	if (vj->state != VJ_STARTUP && !tcp_in_slow_start(tp) &&
+	    last_us != VJ_NO_QUEUE_US)
 		forward_queue_note_round(&vj->forward, last_us,
 					 queue_us + vj_grown_us(vj));
 	vj_note_largest(vj, queue_us, tcp_snd_cwnd(tp));
@@ -1261,6 +1264,7 @@ static bool vj_begin_probe(struct sock *sk, u32 most)
 /* Base is @rtt_us from now on: what is known of the queue above it is of another one. */
 static void vj_move_base(struct veno_jitter *vj, u32 rtt_us)
 {
+	vj->flat = 0;
 	vj->base_us = rtt_us;
 	vj->standing_max_us = 0;
 	vj->resisted = 0;
@@ -1285,11 +1289,13 @@ static bool vj_dips_together(const struct veno_jitter *vj,
 			   vj_standing_rtt_us(vj);
 }
 
-/* No queue in a dip; of a deep one, which the dip took away, a quarter may be left. */
+/* No queue in a dip; ALONE a quarter of a deep one may be left, which was ours then. */
 static bool vj_dip_clears(const struct veno_jitter *vj)
 {
 	return vj_is_clear(vj) ||
-	       (vj_is_deep(vj, vj->standing_max_us) &&
+	       (vj->state == VJ_ALONE &&
+		vj_is_deep(vj, vj->standing_max_us) &&
+		!vj_is_deep(vj, vj->standing_us) &&
 		vj->standing_us <= vj->standing_max_us / 4);
 }
 
@@ -1471,11 +1477,31 @@ static void vj_end_hush(struct sock *sk)
 }
 
 /*
+ * The queue of this round trip was none: the smallest RTT since the last look is base.
+ * What was drained in vain comes back, but no more than twice doubled, as the path may
+ * have become slower meanwhile.
+ */
+static void vj_take_as_base(struct veno_jitter *vj, struct tcp_sock *tp,
+			    u32 rtt_us, u32 least_us)
+{
+	u32 most = 4 * tcp_snd_cwnd(tp);
+
+	if (vj->state == VJ_ALONE)
+		tp->snd_ssthresh = max(tp->snd_ssthresh,
+				       min(vj->w_max, most));
+	vj_move_base(vj, least_us);
+	vj->recent_us = least_us;
+	vj->standing_us = rtt_us - least_us;
+	vj->standing_path_us = least_us;
+	vj->slow = 0;
+	vj->stood = 0;
+}
+
+/*
  * Base has not been seen for long. If no RTT since the look before was shorter by base/8
- * or half of Q, though the window had dipped and some of the queue was ours, it is none:
- * queues do not stand that evenly, and ours would have gone. Return: it is so, the path
- * has got longer, and the smallest of these RTTs is base; what was drained in vain comes
- * back.
+ * or half of Q, though the window has dipped and some of the queue was ours, it is none:
+ * queues do not stand that evenly, and ours would have gone. In SHARED, where others may
+ * keep it, by base/32, three times. Return: it is so, and the path has got longer.
  */
 static bool vj_note_unseen(struct veno_jitter *vj, struct tcp_sock *tp)
 {
@@ -1483,21 +1509,23 @@ static bool vj_note_unseen(struct veno_jitter *vj, struct tcp_sock *tp)
 	u32 more_us = vj->base_us >> (VJ_ROOM_SHIFT + 1);
 	u32 rtt_us = vj_standing_rtt_us(vj);
 	u32 least_us = min(rtt_us, vj->recent_us + little_us);
+	u32 falls_us = 2 * little_us;
 
-	if (least_us <= vj->base_us + more_us ||
-	    rtt_us > least_us + min(2 * more_us, (rtt_us - vj->base_us) / 2) ||
-	    !vj_backlog_reaches(tp, vj, 1) ||
-	    tcp_snd_cwnd(tp) <= VJ_DELACK_PKTS) {
-		vj->recent_us = rtt_us - little_us;
-		vj->base_stamp = vj_stamp(tp);
-		return false;
-	}
-	if (vj->state == VJ_ALONE)
-		tp->snd_ssthresh = max(tp->snd_ssthresh, vj->w_max);
-	vj_move_base(vj, least_us);
-	vj->recent_us = rtt_us;
 	vj->base_stamp = vj_stamp(tp);
-	return true;
+	if (vj->state == VJ_ALONE)
+		falls_us = min(2 * more_us, (rtt_us - vj->base_us) / 2);
+	if (!vj->flat || vj->recent_us <= vj->base_us + more_us ||
+	    rtt_us > least_us + falls_us || !vj_backlog_reaches(tp, vj, 1) ||
+	    tcp_snd_cwnd(tp) <= VJ_DELACK_PKTS) {
+		vj->flat = 0;
+	} else if (vj->state == VJ_ALONE || vj->flat == VJ_PATTERN) {
+		vj_take_as_base(vj, tp, rtt_us, least_us);
+		return true;
+	} else {
+		vj->flat++;
+	}
+	vj->recent_us = rtt_us - little_us;
+	return false;
 }
 
 /* Is it time for a trial? */
@@ -1519,7 +1547,7 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 		 vj_turn_us(tp, VJ_CALM_SHIFT) / 4;
 	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
 		if (unseen && vj_note_unseen(vj, tp))
-			return false;
+			return true;
 		half = tabe_window_pkts(&vj->bandwidth, vj->base_us / 2,
 					tp->mss_cache);
 		half = max(half, VJ_DELACK_PKTS + 0U);
@@ -1529,6 +1557,7 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 		/* the smallest windows look as well, when all others do */
 		if (w <= half && !(unseen && w <= VJ_DELACK_PKTS))
 			return false;
+		vj->flat += unseen && !vj->flat;
 		vj_begin_trial(sk, VJ_DIP, min(half, w), w);
 		return true;
 	}

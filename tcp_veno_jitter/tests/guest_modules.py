@@ -1216,8 +1216,20 @@ def check_slightly_longer(name):
                 path.lose("1%")
                 time.sleep(14)
                 carried.append(goodput_mbps([flow], 5))
-    # of 47.5; its losses were at the top of a queue, and it drained in vain: 11 to 24
-    assert sum(carried) / 6 > 40, carried
+    # of 47.5, but one in six has taken others to be there by then, and 4; its losses were at the
+    # top of a queue, and it drained in vain: 15 by the mean, 24 at most
+    assert sum(carried) / 6 > 30, carried
+
+
+@claim("alone on a long path it keeps no queue, though it seldom meets an empty one", "veno_jitter")
+def check_long_alone(name):
+    waits_ms = []
+    with Path(100, delay_ms=50, queue_pkts=4000), Flow(name) as flow:
+        time.sleep(60)
+        for _ in range(80):
+            time.sleep(1.5)
+            waits_ms.append(flow.info().srtt_us / 1000 - 100)
+    assert sum(waits_ms[-20:]) / 20 < 15, waits_ms
 
 
 @claim("an outage in which most is lost is none of a path without room", "veno_jitter")
