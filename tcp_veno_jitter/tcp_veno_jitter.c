@@ -1518,11 +1518,11 @@ static bool vj_note_unseen(struct veno_jitter *vj, struct tcp_sock *tp)
 	    rtt_us > least_us + falls_us || !vj_backlog_reaches(tp, vj, 1) ||
 	    tcp_snd_cwnd(tp) <= VJ_DELACK_PKTS) {
 		vj->flat = 0;
-	} else if (vj->state == VJ_ALONE || vj->flat == VJ_PATTERN) {
+	} else if (vj->state != VJ_ALONE && vj->flat < VJ_PATTERN) {
+		vj->flat++;
+	} else {
 		vj_take_as_base(vj, tp, rtt_us, least_us);
 		return true;
-	} else {
-		vj->flat++;
 	}
 	vj->recent_us = rtt_us - little_us;
 	return false;
