@@ -188,6 +188,49 @@ def test_one_off_ends_with_the_first_sender(tmp_path):
     assert receiver.data.read_bytes() == b"first"
 
 
+def killed_sender(port: str) -> None:
+    """A sender that dies in the middle: its receiver hears of no end."""
+    with subprocess.Popen(
+        [SEND, "--endless", "--max-rate", "1M", "--interval", ".05", "127.0.0.1", port],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        process.stdout.readline()
+        process.kill()
+
+
+def test_a_sender_that_dies_ends_one_off(tmp_path):
+    with Receiver(tmp_path, "--quiet", "--timeout", "0.5") as receiver:
+        killed_sender(receiver.port)
+        _, said = receiver.process.communicate(timeout=LIMIT_S)
+    assert receiver.process.returncode == 1
+    assert re.fullmatch(
+        r"tfrc-recv: 127\.0\.0\.1 port \d+ has sent nothing for 0\.5 s,"
+        r" and not said that this was all\n",
+        said,
+    )
+    results = json.loads(receiver.results.read_text())
+    assert not results["completed"]
+    assert results["bytes_received"] == receiver.data.stat().st_size > 0
+    assert results["error"] in said
+
+
+def test_a_sender_that_dies_makes_room_for_the_next(tmp_path):
+    data, port = tmp_path / "data", free_port()
+    command = [RECV, "--quiet", "--timeout", "0.5", "--output", str(data), "--ready-fd", "1", port]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as receiver:
+        receiver.stdout.readline()
+        killed_sender(port)
+        said = receiver.stderr.readline()
+        done = send("--quiet", "127.0.0.1", port, input=b"the next")
+        receiver.terminate()
+        assert receiver.wait(timeout=LIMIT_S) == 0
+    assert "has sent nothing for 0.5 s" in said
+    assert done.returncode == 0, done.stderr
+    assert data.read_bytes().endswith(b"the next")
+
+
 def test_the_rate_for_an_encoder(tmp_path):
     with Receiver(tmp_path) as receiver:
         rate = tmp_path / "rate"

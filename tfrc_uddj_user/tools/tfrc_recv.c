@@ -47,7 +47,7 @@
 struct options {
 	const char *bind, *port, *peer, *output, *json, *oracle;
 	int family, ready_fd;
-	tfrc_time interval;
+	tfrc_time interval, timeout; /* TIMEOUT 0: none */
 	bool quiet, discard, one_off;
 };
 
@@ -112,6 +112,8 @@ static const char usage[] =
 	"  --output PATH        write the data there\n"
 	"  --discard            do not write it\n"
 	"  --one-off            end after one connection\n"
+	"  --timeout S          a connection ends after so long a silence, "
+	"too\n"
 	"\n"
 	"  --interval S         seconds from line to line on standard error "
 	"(default 1)\n"
@@ -132,6 +134,7 @@ enum option_code {
 	OPT_OUTPUT,
 	OPT_DISCARD,
 	OPT_ONE_OFF,
+	OPT_TIMEOUT,
 	OPT_INTERVAL,
 	OPT_QUIET,
 	OPT_JSON,
@@ -145,6 +148,7 @@ static const struct option long_options[] = {
 	{"output", required_argument, NULL, OPT_OUTPUT},
 	{"discard", no_argument, NULL, OPT_DISCARD},
 	{"one-off", no_argument, NULL, OPT_ONE_OFF},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
 	{"interval", required_argument, NULL, OPT_INTERVAL},
 	{"quiet", no_argument, NULL, OPT_QUIET},
 	{"json", required_argument, NULL, OPT_JSON},
@@ -170,6 +174,9 @@ static void take_option(struct options *o, int code)
 		break;
 	case OPT_ONE_OFF:
 		o->one_off = true;
+		break;
+	case OPT_TIMEOUT:
+		o->timeout = option_interval("--timeout", optarg);
 		break;
 	case OPT_INTERVAL:
 		o->interval = option_interval("--interval", optarg);
@@ -821,6 +828,18 @@ static void receive(struct run *run)
 
 /* --- the loop ------------------------------------------------------------ */
 
+/* When the connection ends if nothing more comes of it. */
+static tfrc_time ends_at(const struct run *run)
+{
+	const struct connection *c = &run->connection;
+
+	if (c->over != TFRC_NEVER)
+		return c->over + LINGER_NS;
+	if (run->options->timeout)
+		return c->newest + run->options->timeout;
+	return TFRC_NEVER;
+}
+
 static tfrc_time wake_at(const struct run *run)
 {
 	const struct connection *c = &run->connection;
@@ -830,8 +849,8 @@ static tfrc_time wake_at(const struct run *run)
 		return at;
 	if (tfrc_receiver_next_timer(c->receiver) < at)
 		at = tfrc_receiver_next_timer(c->receiver);
-	if (c->over != TFRC_NEVER && c->over + LINGER_NS < at)
-		at = c->over + LINGER_NS;
+	if (ends_at(run) < at)
+		at = ends_at(run);
 	return at;
 }
 
@@ -847,6 +866,21 @@ static void wait_for_packets(struct run *run)
 		clock_update(&run->now);
 }
 
+/* --timeout: what came is reported, and that it was not all. */
+static void gave_up(struct run *run)
+{
+	char peer[PEER_NAME_BYTES], said[sizeof(run->error)];
+
+	peer_name(&run->connection.peer, run->connection.peer_bytes, peer);
+	snprintf(said, sizeof(said),
+		 "%s has sent nothing for %g s, and not said that this was all",
+		 peer, (double)run->options->timeout * 1e-9);
+	if (run->options->one_off)
+		memcpy(run->error, said, sizeof(said));
+	else
+		complain("%s", said);
+}
+
 static void serve(struct run *run)
 {
 	while (!stop_signal && !run->error[0]) {
@@ -857,13 +891,14 @@ static void serve(struct run *run)
 		now = run->now.monotonic;
 		answer_due(run);
 		output(run, now);
-		if (c->receiver && c->over != TFRC_NEVER &&
-		    now >= c->over + LINGER_NS) {
-			connection_end(run);
-			run->next_output = TFRC_NEVER;
-			if (run->options->one_off)
-				return;
-		}
+		if (!c->receiver || now < ends_at(run))
+			continue;
+		if (c->over == TFRC_NEVER)
+			gave_up(run);
+		connection_end(run);
+		run->next_output = TFRC_NEVER;
+		if (run->options->one_off)
+			return;
 	}
 }
 
