@@ -2442,4 +2442,4 @@ module_exit(vj_unregister);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("veno_jitter: short queues, loss differentiation, CUBIC's share beside others");
-MODULE_VERSION("0.5");
+MODULE_VERSION("0.6");
