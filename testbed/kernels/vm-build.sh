@@ -2,12 +2,13 @@
 # shellcheck shell=bash disable=SC2154 # setup's variables
 #
 # Part of testbed/setup: a kernel for the vm backend that watches itself, built here
-# from the lab kernel's source. VM_KERNEL=debug: KASAN, UBSAN, lockdep, kmemleak.
+# from the lab kernel's source. VM_KERNEL=debug: KASAN, UBSAN, lockdep, kmemleak;
+# VM_KERNEL=kcsan: data races (KCSAN), lockdep.
 #
 #   CACHE/vm/NAME-KEY            laid out as vm.sh lays out Debian's
 #   CACHE/vm/NAME-KEY/source, obj   what it is made of, where; modules are built there
 
-vm_builds=(debug)
+vm_builds=(debug kcsan)
 
 # Does VM_KERNEL ask for one that is built here?
 is_vm_build() {

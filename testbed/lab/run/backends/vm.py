@@ -25,7 +25,7 @@ from lab.run.backends.base import Backend, folder_with_room
 
 QEMU = "qemu-system-x86_64"
 GUEST_MEMORY_MB = 512
-WATCHED = ("debug",)  # kernels that testbed/setup builds: they watch themselves
+WATCHED = ("debug", "kcsan")  # kernels that testbed/setup builds: they watch themselves
 WATCHED_MEMORY_MB = 1536  # what KASAN, lockdep and kmemleak know takes most of it
 # QEMU's tables are programs that a kernel interprets; with all checks on that takes half a minute
 # for each bridge, and then it gives up. The BIOS knows the interrupts, too. And what takes long
