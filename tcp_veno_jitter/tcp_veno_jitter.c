@@ -37,7 +37,8 @@
  *            Drains and then dips do not empty it, or it overflows although we
  *            drain it: SHARED, up to the window that was given up.
  *            More is lost than noise explains: listen. Again: SHARED, without
- *            room; but with room two fifths and more are an outage: listen.
+ *            room; but with room two fifths and more are an outage, and what goes
+ *            on while less is sent is no answer to our load: listen.
  *   SHARED   CUBIC's window, RFC 9438; without room +1/2 a round trip up to the
  *            last maximum.
  *            With room: no queue for 16 round trips, or none in a dip, after a
@@ -79,7 +80,8 @@
  *           not get empty: what is left of it is base then, if that is a lot. A loss in
  *           a dip is of the window before. If no RTT between two looks, 5 s apart, was
  *           shorter by base / 8 or half of Q, in spite of a dip, the path is longer, and
- *           the smallest of them is base; SHARED by base / 32, between four looks.
+ *           the smallest of them is base; SHARED by base / 32, between four looks. The
+ *           second look comes after a quarter of that time, if ALONE and V is small.
  *   hush    SHARED, no room: each 5 s by the wall clock, and so at once with all
  *           others of our kind, three quarters of the window for a sixteenth of
  *           that time. What is lost then is noise, not what the others overflow.
@@ -161,6 +163,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_CALM_ROUNDS		8	/* without a queue, or without base, that matter */
 #define VJ_SWING_ROUNDS		2	/* the same, where queues come and go */
 #define VJ_BASE_S		5	/* how long base may go unseen */
+#define VJ_LOOK_SHIFT		2	/* a quarter of that, once it has */
 #define VJ_FILLS		5	/* of drains in vain, then a dip */
 #define VJ_HUSH_SHIFT		2	/* a hush takes a quarter off the window */
 #define VJ_HUSHED_SHIFT		4	/* for a sixteenth of a turn */
@@ -1535,16 +1538,18 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 w = tcp_snd_cwnd(tp);
 	u32 most = max(w, vj->w_max);
-	u32 half, wait;
+	u32 half, wait, look_us;
 	bool unseen;
 
 	if (vj->state == VJ_STARTUP || vj->draining || vj->listens)
 		return false;
+	look_us = vj_turn_us(tp, VJ_CALM_SHIFT);
+	if (vj->flat && vj->state == VJ_ALONE && !vj_swings(vj))
+		look_us >>= VJ_LOOK_SHIFT;
 	/* who comes back from a timeout knows too little of its share */
-	unseen = vj_turned_us(tp, VJ_CALM_SHIFT) < round_us &&
+	unseen = vj_turned_us(tp, VJ_CALM_SHIFT) % look_us < round_us &&
 		 !tcp_in_slow_start(tp) &&
-		 vj_age_us(tp, vj->base_stamp) >
-		 vj_turn_us(tp, VJ_CALM_SHIFT) / 4;
+		 vj_age_us(tp, vj->base_stamp) > look_us / 4;
 	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
 		if (unseen && vj_note_unseen(vj, tp))
 			return true;
@@ -1797,6 +1802,8 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	bool dips = vj_dips(vj);
 	u32 lost = vj_lost_pkts(vj, tp);
 	u32 sent = tp->delivered - vj->round_end + lost;
+	bool listened = vj->listens && vj->hold == 1 && vj->roomy &&
+			vj->state == VJ_ALONE;
 	bool excess = vj_note_loss(vj, tp, sent, lost);
 	bool held = vj->hold;
 	/* the first one after a silence has no beginning */
@@ -1856,6 +1863,11 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
 		vj_check_startup(sk, rate, sent, lost, excess && !held);
+	} else if (excess && listened &&
+		   vj_delivered_pkts(vj, tp) >= VJ_STARTUP_PKTS) {
+		/* it goes on though less is sent: no answer to our load */
+		vj_listen(sk, vj_delivered_pkts(vj, tp));
+		vj->struck = 0;
 	} else if (!held) {
 		if (excess && !vj->draining)
 			vj_answer_excess(sk, vj_is_most(sent, lost));
