@@ -1863,7 +1863,8 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
 		vj_check_startup(sk, rate, sent, lost, excess && !held);
-	} else if (excess && listened &&
+	} else if (excess && listened && !vj_is_most(sent, lost) &&
+		   lost > sent >> VJ_ROOM_SHIFT &&
 		   vj_delivered_pkts(vj, tp) >= VJ_STARTUP_PKTS) {
 		/* it goes on though less is sent: no answer to our load */
 		vj_listen(sk, vj_delivered_pkts(vj, tp));
