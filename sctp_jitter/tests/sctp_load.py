@@ -312,5 +312,6 @@ claim("the kernel log holds no complaint after all of it")(check_log)
 if __name__ == "__main__":
     run_cmd("modprobe", "-d", "/run/lab/modules", "-a", "sctp", "sctp_diag", "sch_netem")
     assert (os.cpu_count() or 1) > 1, "needs two processors: testbed/run --cpus 2"
+    assert wanted()[1] >= CHURNED + BURST, f"needs {CHURNED + BURST} associations"
     allow_files(4096)
     CLAIMS.settle()

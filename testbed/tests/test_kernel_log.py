@@ -11,6 +11,14 @@ for line in ("all is well", "BUG: KASAN: made up"):
     print(line, file=open("/dev/kmsg", "w"))
 assert log.complaint().startswith("BUG: KASAN: made up"), "not seen"
 assert log.complaint() == "", "seen twice"
+races = ("BUG: KCSAN: data-race in tick / idle", "Call Trace of it", "=" * 66,
+         "BUG: KCSAN: data-race in tick / sctp_outq [sctp]", "Call Trace of it", "=" * 66)
+for line in races[:3]:
+    print(line, file=open("/dev/kmsg", "w"))
+assert log.complaint() == "", "a race of the kernel itself"
+for line in races:
+    print(line, file=open("/dev/kmsg", "w"))
+assert log.complaint().startswith(races[3]), "a race of a module"
 print("kernel log: fine")
 """
 
