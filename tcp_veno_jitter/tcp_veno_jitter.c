@@ -5,8 +5,9 @@
  *
  * Papers: JTCP (IEEE JSAC 22(4), 2004) for the jitter, TCP Veno (IEEE JSAC
  * 21(2), 2003) for the backlog, TCP New Jersey (Computer Networks 47(2), 2005)
- * for the bandwidth. RFC 9438 for the window beside others. The law on one page,
- * and the measurements behind each rule: docs/veno_jitter.md.
+ * for the bandwidth. RFC 9438 for the window beside others. The law on one page:
+ * docs/veno_jitter.md; measurements, and rules that lost: docs/veno_jitter-measured.md
+ * and docs/veno_jitter-tried.md.
  *
  *   D = jitter between the newest packet and one that met an empty queue
  *   q = min(RTT - base, D)             queueing delay on the way there
@@ -37,8 +38,8 @@
  *            Drains and then dips do not empty it, or it overflows although we
  *            drain it: SHARED, up to the window that was given up.
  *            More is lost than noise explains: listen. Again: SHARED, without
- *            room; but with room two fifths and more are an outage, and what goes
- *            on while less is sent is no answer to our load: listen.
+ *            room; but with room two fifths and more are an outage, and an eighth
+ *            that goes on while less is sent is no answer to our load: listen.
  *   SHARED   CUBIC's window, RFC 9438; without room +1/2 a round trip up to the
  *            last maximum.
  *            With room: no queue for 16 round trips, or none in a dip, after a
@@ -62,9 +63,9 @@
  * comes in bursts, what overflows a queue that is kept short goes one by one.
  *
  * Noise is what is lost while less is sent than was delivered and three of four
- * packets meet no queue: that of others would drop just as well. Whatever is said of a
- * single loss, up to 512 packets of which more are lost than that noise and its
- * scatter explain are congestion. Where that comes twice, in SHARED once,
+ * packets meet no queue: that of others would drop just as well. If of 32 to 512
+ * packets more are lost than that noise and three times its scatter explain, that is
+ * congestion, whatever was said of single losses. Where it comes twice, in SHARED once,
  * although a queue seems to tell, the queue is too short for it: only a deep or a
  * steady one is room from then on.
  *
@@ -154,7 +155,7 @@ module_param_cb(peer_clock, &tcp_param_ops, &vj_peer_clock, 0644);
 MODULE_PARM_DESC(peer_clock,
 		 "receiver's time stamps: 0 unused, 1 excuse no loss, 2 believed (0-2)");
 
-/* What the law is tuned by; docs/veno_jitter.md has the reason of each. */
+/* What the law is tuned by; docs/veno_jitter-measured.md says how much each matters. */
 #define VJ_ROOM_SHIFT		3	/* base / 8 is a queue that counts */
 #define VJ_LITTLE_SHIFT		6	/* 1/64: a queue, a share of loss, that is ignored */
 #define VJ_TOP_PERCENT		85	/* of the largest Q is the top */
@@ -169,6 +170,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_HUSHED_SHIFT		4	/* for a sixteenth of a turn */
 #define VJ_ROUNDS_SHIFT		6	/* a turn is 64 round trips or more */
 #define VJ_EXCUSED_SHIFT	2	/* a quarter as much again as noise is excused */
+#define VJ_RUN_PKTS		8	/* lost one after the other: one loss */
 
 /* What follows from those. */
 #define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then a queue is drained */
@@ -203,7 +205,6 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_QUIET_PKTS		3	/* that met no queue, for one that did */
 #define VJ_CREDIT_SHIFT		8	/* of @credit */
 #define VJ_TURN_MAX_SHIFT	6	/* 5 s, 10 s, ... 320 s */
-#define VJ_RUN_PKTS		8	/* lost one after the other: one loss */
 
 enum vj_state {
 	VJ_STARTUP,	/* the window doubles */
