@@ -11,8 +11,9 @@ COMPLAINT = re.compile(
     r"\bWARNING\b|\bBUG\b|Oops|Call Trace|refcount|UBSAN|KASAN|suspicious RCU|ODEBUG"
     r"|stack-protector|INFO: trying to register|general protection|hung task"
 )
-# A report of KCSAN ends at a line of its own. Where it names no module both sides are the kernel's.
-RACE, RACE_END = re.compile(r"BUG: KCSAN: .* in (.*)"), "=" * 20
+# A report of KCSAN ends at a line of its own; functions of modules have their module's name behind.
+RACE, RACE_END = re.compile(r"BUG: KCSAN: "), "=" * 20
+MODULE = re.compile(r" \[\w+\]")
 SHOWN_LINES = 60
 RECORD_BYTES = 8192
 DEBUGFS = Path("/sys/kernel/debug")
@@ -51,16 +52,18 @@ class KernelLog:
 
 
 def without_races_of_the_kernel(lines: list[str]) -> list[str]:
-    """Leave out KCSAN's reports about two functions of the kernel itself, which has many: one that
-    a module takes part in has the module's name in brackets behind the function's."""
-    kept, within = [], False
+    """Leave out KCSAN's reports about the kernel alone, which has some: of one that a module has a
+    part in some line, the title or a call, names it in brackets."""
+    kept, report = [], []
     for line in lines:
-        if race := RACE.search(line):
-            within = "[" not in race[1]
-        if not within:
+        if report or RACE.search(line):
+            report.append(line)
+        else:
             kept.append(line)
-        within &= not line.startswith(RACE_END)
-    return kept
+        if report and line.startswith(RACE_END):
+            kept += report if any(MODULE.search(line) for line in report) else []
+            report = []
+    return kept + report
 
 
 def leaks() -> str:
