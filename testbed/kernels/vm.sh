@@ -12,7 +12,8 @@
 #   .../usr/src/linux-source-LINE            of its source what SCTP is made of, for patching;
 #                                            in sysroot/, if there is one
 
-vm_packages=(qemu-system-x86 busybox-static cpio libelf1)
+# pahole: the headers' vmlinux has BTF, and modules get theirs by it
+vm_packages=(qemu-system-x86 busybox-static cpio libelf1 pahole)
 # Of lib/modules/RELEASE/kernel; the whole is ten times as much.
 vm_modules=(net lib crypto arch/x86/crypto fs/9p fs/netfs fs/fscache drivers/virtio 'drivers/net/*.ko*')
 # The root file system: the host's, through the emulator.

@@ -46,7 +46,9 @@ def test_what_is_wrong_is_said(found):
 def test_the_example_of_the_docs_runs_as_it_stands(tmp_path):
     page = (TESTBED.parent / "docs/mininet.md").read_text()
     script = tmp_path / "my_mininet.py"
-    script.write_text(page.split("```python\n")[1].split("```")[0] + "net.pingAll()\nnet.stop()\n")
+    before, stop, after = page.split("```python\n")[1].split("```")[0].rpartition("net.stop()")
+    assert stop
+    script.write_text(f"{before}net.pingAll()\n{stop}{after}")
     done = run_command("--exec", f"/usr/bin/python3 {script}", cwd=tmp_path)
     assert done.returncode == 0 and " 0% dropped" in done.stdout, done.stdout + done.stderr
 
