@@ -291,6 +291,8 @@ def test_a_change_from_nothing_asks_for_seeds_enough(places, seeds):
 
 
 def test_a_table_ranks_no_figure_the_other_way_round():
+    """And calls each by a name for people, not by its key."""
+    assert METRICS.keys() == plots.METRICS.keys()
     for name, shown in plots.METRICS.items():
         if shown.better:
             assert (shown.better == "low") == (METRICS[name] == LESS), name

@@ -91,16 +91,48 @@ METRICS = {
     "queue_delay_ms_p50": Metric("Queueing delay, median", "ms", 1, "low"),
     "queue_delay_ms_p95": Metric("Queueing delay, 95th percentile", "ms", 1, "low"),
     "srtt_ms_p50": Metric("Smoothed RTT, median", "ms", 1, "low"),
-    "owd_ms_p95": Metric("One-way delay of packets, 95th percentile", "ms", 1, "low"),
+    **{
+        f"{key}_p{share}": Metric(f"{label}, {text}", "ms", 1, "low")
+        for key, label in (
+            ("owd_ms", "One-way delay of packets"),
+            ("self_delay_ms", "One-way delay in queues"),
+        )
+        for share, text in ((50, "median"), (95, "95th percentile"), (99, "99th percentile"))
+    },
+    **{
+        f"standing_queue_{key}_p{share}": Metric(f"Standing queue, {text}", unit, 1, "low")
+        for key, unit in (("ms", "ms"), ("pkts", "packets"))
+        for share, text in ((50, "median"), (95, "95th percentile"))
+    },
+    "standing_queue_flow_pkts_p50": Metric("Standing queue, median", "packets a flow", 1, "low"),
     "power_mbps_per_s": Metric("Power: goodput over that delay", "Mb/s/s", 1, "high"),
     "loss_random": Metric("Packets lost at random", "", 0),
     "loss_congestion": Metric("Packets dropped by a full queue", "", 0),
-    "queue_drop_steady_pct": Metric("Packets dropped by full queues, steady", "%", 2, "low"),
+    "queue_drop_pct": Metric("Packets dropped by queues", "%", 2, "low"),
+    "queue_drop_start_pct": Metric("Packets dropped by queues, of a flow's start", "%", 2, "low"),
+    "queue_drop_steady_pct": Metric("Packets dropped by queues, after the start", "%", 2, "low"),
+    "goodput_variation": Metric("Goodput, standard deviation over mean", "", 2, "low"),
+    "timeouts_per_flow": Metric("Retransmission timeouts of a flow", "", 1, "low"),
+    "recovery_s": Metric("Time until 0.8 of a new rate is carried", "s", 1, "low"),
+    "unrecovered": Metric("Changes of the path after which it never was", "", 0, "low"),
+    "time_to_fair_s": Metric("Time until the shares are fair", "s", 1, "low"),
+    "never_fair": Metric("Runs whose shares were never fair", "", 0, "low"),
     "ce_marks": Metric("Packets marked instead of dropped (ECN)", "", 0),
     "jain": Metric("Jain's fairness index", "", 3, "high"),
     "fct_s_p50": Metric("Completion time, median flow", "s", 2, "low"),
     "fct_s_p95": Metric("Completion time, 95th percentile", "s", 2, "low"),
     "unfinished": Metric("Flows that were not ready at the end", "", 0, "low"),
+    **{
+        f"harm_{key}": Metric(f"Harm to the rivals' {what}", "", 2, "low")
+        for key, what in (
+            ("goodput", "goodput"),
+            ("goodput_worst", "goodput, of the flow that has least"),
+            ("delay", "delay"),
+            ("loss", "losses"),
+            ("timeouts", "timeouts"),
+            ("completion", "completion times"),
+        )
+    },
     **{
         f"classified_{truth}_as_{said}": Metric(f"Losses ({truth}) said to be {said}", "", 0)
         for truth in ("random", "congestion", "none")
@@ -117,6 +149,7 @@ METRICS = {
     "jr_w_p50": Metric("Raw jitter ratio, median", "1/w", 2),
     "sjr_w_p50": Metric("Smoothed jitter ratio, median", "1/w", 2),
     "rtt_ms_mean": Metric("Smoothed RTT, mean", "ms", 0, "low"),
+    "rtt_ms_p95": Metric("Smoothed RTT, 95th percentile", "ms", 0, "low"),
     "rtt_ms_sd": Metric("Smoothed RTT, standard deviation in a flow", "ms", 0, "low"),
     "retry_drops": Metric("Packets given up at a retry limit", "", 0, "low"),
     "queue_drops": Metric("Packets dropped by a full queue on their way", "", 0, "low"),
