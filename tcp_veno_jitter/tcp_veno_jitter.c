@@ -81,8 +81,9 @@
  *           not get empty: what is left of it is base then, if that is a lot. A loss in
  *           a dip is of the window before. If no RTT between two looks, 5 s apart, was
  *           shorter by base / 8 or half of Q, in spite of a dip, the path is longer, and
- *           the smallest of them is base; SHARED by base / 32, between four looks. The
- *           second look comes after a quarter of that time, if ALONE and V is small.
+ *           the smallest of them is base; SHARED by base / 32, between four looks. ALONE,
+ *           a look that has not shown base is followed by one after a quarter of that
+ *           time, if V is small.
  *   hush    SHARED, no room: each 5 s by the wall clock, and so at once with all
  *           others of our kind, three quarters of the window for a sixteenth of
  *           that time. What is lost then is noise, not what the others overflow.
@@ -577,6 +578,12 @@ static __always_inline bool vj_note_time(struct veno_jitter *vj,
 	return peer_clock_advance(&vj->clock, tp->rx_opt.rcv_tsval);
 }
 
+/* Is it more than base, not by a little? */
+static bool vj_exceeds_base(const struct veno_jitter *vj, u32 rtt_us)
+{
+	return rtt_us > vj->base_us + (vj->base_us >> (VJ_ROOM_SHIFT + 1));
+}
+
 /*
  * A packet that met nobody's queue, or less than base says; where base has not been
  * seen for long, one that has waited less than all since by a 64th of base.
@@ -590,7 +597,7 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 			return;
 		vj->base_us = rtt_us;
 	}
-	if (rtt_us > vj->base_us + (vj->base_us >> (VJ_ROOM_SHIFT + 1))) {
+	if (vj_exceeds_base(vj, rtt_us)) {
 		if (rtt_us > vj->recent_us)
 			return;
 		rtt_us -= vj->base_us >> VJ_LITTLE_SHIFT;
@@ -1518,7 +1525,7 @@ static bool vj_note_unseen(struct veno_jitter *vj, struct tcp_sock *tp)
 	vj->base_stamp = vj_stamp(tp);
 	if (vj->state == VJ_ALONE)
 		falls_us = min(2 * more_us, (rtt_us - vj->base_us) / 2);
-	if (!vj->flat || vj->recent_us <= vj->base_us + more_us ||
+	if (!vj->flat || !vj_exceeds_base(vj, vj->recent_us) ||
 	    rtt_us > least_us + falls_us || !vj_backlog_reaches(tp, vj, 1) ||
 	    tcp_snd_cwnd(tp) <= VJ_DELACK_PKTS) {
 		vj->flat = 0;
@@ -1545,7 +1552,8 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	if (vj->state == VJ_STARTUP || vj->draining || vj->listens)
 		return false;
 	look_us = vj_turn_us(tp, VJ_CALM_SHIFT);
-	if (vj->flat && vj->state == VJ_ALONE && !vj_swings(vj))
+	if (vj->flat && vj_exceeds_base(vj, vj->recent_us) &&
+	    vj->state == VJ_ALONE && !vj_swings(vj))
 		look_us >>= VJ_LOOK_SHIFT;
 	/* who comes back from a timeout knows too little of its share */
 	unseen = vj_turned_us(tp, VJ_CALM_SHIFT) % look_us < round_us &&
