@@ -36,7 +36,7 @@ extern "C" {
 #define TFRC_API
 #endif
 
-#define TFRC_VERSION		"2.0.0" /* of this header */
+#define TFRC_VERSION		"2.1.0" /* of this header */
 #define TFRC_WIRE_VERSION	2
 #define TFRC_DATA_HEADER_BYTES	52
 #define TFRC_FEEDBACK_MAX_BYTES 1288
@@ -273,6 +273,26 @@ TFRC_API int tfrc_connection_of(const void *packet, size_t bytes,
 TFRC_API bool tfrc_is_answered(const void *packet, size_t bytes);
 TFRC_API size_t tfrc_reject(const void *packet, size_t bytes,
 			    uint8_t answer[TFRC_FEEDBACK_MAX_BYTES]);
+
+/*
+ * Instead of a receiver with a challenge for each first packet, which anyone
+ * can send under a false address: nothing is kept until a sender has shown that
+ * answers reach it. KEY is random and secret, PEER the address and port that
+ * the packet came from, the same bytes each time.
+ *
+ * Has the sender of this data packet repeated the challenge to it? Then a
+ * receiver without one may begin with it. If not, answer with what
+ * tfrc_challenge() writes. It returns the length, 0 if that is no data packet.
+ * What such packets bring may be kept, and given to the receiver first, each
+ * with tfrc_receiver_feedback() after it, whose answer has been sent already.
+ */
+TFRC_API bool tfrc_is_confirmed(const void *packet, size_t bytes,
+				const uint8_t key[TFRC_KEY_BYTES],
+				const void *peer, size_t peer_bytes);
+TFRC_API size_t tfrc_challenge(const void *packet, size_t bytes,
+			       const uint8_t key[TFRC_KEY_BYTES],
+			       const void *peer, size_t peer_bytes,
+			       uint8_t answer[TFRC_FEEDBACK_MAX_BYTES]);
 
 /* --- the throughput equation -------------------------------------------- */
 

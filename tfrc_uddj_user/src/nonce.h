@@ -10,7 +10,11 @@
  */
 uint32_t nonce_of(const uint8_t key[TFRC_KEY_BYTES], uint64_t seq);
 
-/* SipHash-2-4 of the eight bytes of MESSAGE, the lowest first. */
-uint64_t siphash_u64(const uint8_t key[TFRC_KEY_BYTES], uint64_t message);
+/*
+ * SipHash-2-4 of the eight bytes of FIRST, the lowest first, and of BYTES at
+ * MORE.
+ */
+uint64_t siphash(const uint8_t key[TFRC_KEY_BYTES], uint64_t first,
+		 const uint8_t *more, size_t bytes);
 
 #endif

@@ -24,6 +24,18 @@ static void check(struct tfrc_receiver *receiver, tfrc_time now)
 		abort();
 }
 
+/* What is answered without a receiver. */
+static void check_challenge(const uint8_t *packet, size_t bytes)
+{
+	static const uint8_t key[TFRC_KEY_BYTES];
+	uint8_t out[TFRC_FEEDBACK_MAX_BYTES];
+	size_t length = tfrc_challenge(packet, bytes, key, "here", 4, out);
+
+	if (length > 3 * bytes ||
+	    (!length && tfrc_is_confirmed(packet, bytes, key, "here", 4)))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
 	struct tfrc_receiver *receiver = tfrc_receiver_new(NULL, 0);
@@ -36,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 
 		now += input[0] * STEP_NS;
 		memcpy(packet, input + 2, length);
+		check_challenge(packet, length);
 		if (tfrc_receiver_data(receiver, now, now, packet, length,
 				       NULL, 0) > 0)
 			check(receiver, now);

@@ -242,6 +242,89 @@ static void test_challenge(void)
 	tfrc_receiver_free(receiver);
 }
 
+/* Nothing is kept of first packets: neither of the false nor of the true. */
+static void test_challenge_without_state(void)
+{
+	const struct tfrc_sender_config config = {.connection_id = 9};
+	const uint8_t key[TFRC_KEY_BYTES] = {1}, other[TFRC_KEY_BYTES] = {2};
+	struct tfrc_sender *sender =
+		tfrc_sender_new(&config, sizeof(config), 0);
+	struct tfrc_receiver *receiver = tfrc_receiver_new(NULL, 0);
+	uint8_t packet[TFRC_DATA_HEADER_BYTES], back[TFRC_FEEDBACK_MAX_BYTES];
+	struct tfrc_sender_info info;
+	size_t bytes;
+
+	tfrc_sender_packet(sender, 0, 0, TFRC_FIN, packet);
+	EXPECT(!tfrc_is_confirmed(packet, sizeof(packet), key, "here", 4),
+	       "before it has been asked");
+	EXPECT(tfrc_challenge(packet, 20, key, "here", 4, back) == 0,
+	       "of no packet");
+	bytes = tfrc_challenge(packet, sizeof(packet), key, "here", 4, back);
+	EXPECT(bytes <= 3 * sizeof(packet), "%zu bytes", bytes);
+	EXPECT(tfrc_sender_feedback(sender, SIM_MS, back, bytes) == 0,
+	       "not taken");
+	tfrc_sender_get_info(sender, &info, sizeof(info));
+	EXPECT(info.challenged && info.rtt_ns == SIM_MS && !info.fin_acked,
+	       "what it says");
+	for (unsigned int i = 1; i <= 5; i++) {
+		tfrc_time now = (tfrc_time)i * SIM_SECOND;
+
+		tfrc_sender_packet(sender, now, 0, TFRC_FIN, packet);
+		EXPECT(i > 1 || tfrc_is_confirmed(packet, sizeof(packet), key,
+						  "here", 4),
+		       "it repeats what it was told");
+		EXPECT(!tfrc_is_confirmed(packet, sizeof(packet), key, "there",
+					  5) &&
+			       !tfrc_is_confirmed(packet, sizeof(packet),
+						  other, "here", 4) &&
+			       !tfrc_is_confirmed(packet, 20, key, "here", 4),
+		       "what it was told counts elsewhere");
+		tfrc_receiver_data(receiver, now, now, packet, sizeof(packet),
+				   NULL, 0);
+		bytes = tfrc_receiver_feedback(receiver, now, back);
+		EXPECT(tfrc_sender_feedback(sender, now + SIM_MS, back,
+					    bytes) == 0,
+		       "answer %u", i);
+	}
+	packet[11] ^= 1; /* of the connection */
+	EXPECT(!tfrc_is_confirmed(packet, sizeof(packet), key, "here", 4),
+	       "for another connection");
+	tfrc_sender_get_info(sender, &info, sizeof(info));
+	EXPECT(info.fin_acked && !info.challenged, "it is not served");
+	EXPECT(info.packets_lost_congestion == 1,
+	       "the packet that nobody kept is not lost");
+	tfrc_sender_free(sender);
+	tfrc_receiver_free(receiver);
+}
+
+/* Answers that were on their way together, over a long path. */
+static void test_two_challenges(void)
+{
+	const struct tfrc_sender_config config = {.connection_id = 9};
+	const uint8_t key[TFRC_KEY_BYTES] = {1};
+	struct tfrc_sender *sender =
+		tfrc_sender_new(&config, sizeof(config), 0);
+	uint8_t packet[TFRC_DATA_HEADER_BYTES],
+		back[4][TFRC_FEEDBACK_MAX_BYTES];
+	struct tfrc_sender_info first, last;
+	size_t bytes = 0;
+
+	for (unsigned int i = 0; i < 4; i++) {
+		tfrc_sender_packet(sender, i * SIM_SECOND, 0, TFRC_MORE,
+				   packet);
+		bytes = tfrc_challenge(packet, sizeof(packet), key, "here", 4,
+				       back[i]);
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		EXPECT(tfrc_sender_feedback(sender, (3 + i) * SIM_SECOND,
+					    back[i], bytes) == 0,
+		       "answer %u", i);
+		tfrc_sender_get_info(sender, i ? &last : &first, sizeof(last));
+	}
+	EXPECT_NEAR(last.rate, first.rate, 1e-9);
+	tfrc_sender_free(sender);
+}
+
 static void test_reject(void)
 {
 	const struct tfrc_sender_config config = {.connection_id = 9};
@@ -291,6 +374,9 @@ const struct test api_tests[] = {
 	{test_nonsense,
 	 "values that make no sense are refused; errors have words"},
 	{test_challenge, "an end counts when the challenge has been repeated"},
+	{test_challenge_without_state,
+	 "who repeats a challenge is known, though nothing was kept"},
+	{test_two_challenges, "several challenges leave the rate what the first made it"},
 	{test_reject, "a receiver says that it does not know a connection"},
 	{test_max_rate, "the largest rate can be set while sending"},
 	{0},

@@ -662,6 +662,101 @@ def test_forged_first_packets_keep_nobody_out(tmp_path):
     assert receiver.data.read_bytes() == b"honest"
 
 
+def forge(port: str, count: int) -> None:
+    """First packets of as many connections, each from a port of its own."""
+    for i in range(count):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forger:
+            forger.sendto(forged_first(i % 2, 5000 + i), ("127.0.0.1", int(port)))
+
+
+def test_forged_first_packets_between_two_of_an_honest_sender_keep_it_out_no_more(tmp_path):
+    """However many come in a round trip: who repeats a challenge is known by it."""
+    with Receiver(tmp_path) as receiver:
+        honest = Peer(receiver.port, 1)
+        honest.send(b"one ")
+        honest.hear()
+        forge(receiver.port, 64)
+        honest.send(b"two", flags=1)
+        assert honest.hear()[1] == 1  # the end has come, and no word of "not known"
+        got = receiver.end()
+    assert got["completed"] and got["bytes_received"] == 7 and got["packets_received"] == 2
+    assert receiver.data.read_bytes() == b"one two"
+
+
+def test_megabytes_of_forged_first_packets_cost_no_more_than_what_waited(tmp_path):
+    """There is no room for all: what came first is forgotten, and counts as lost."""
+    with Receiver(tmp_path) as receiver:
+        honest, forger = Peer(receiver.port, 1), Peer(receiver.port, 1000)
+        honest.send(b"one ")
+        honest.hear()
+        for _ in range(90):
+            forger.send(bytes(60_000))
+            forger.hear()  # so that none is dropped on its way
+            forger.connection, forger.seq, forger.challenge = forger.connection + 1, 0, 0
+        for part in (b"two ", b"three ", b"four ", b"five"):
+            honest.send(part, flags=part == b"five")
+            heard = honest.hear()
+        assert heard[1] == 1
+        got = receiver.end()
+    assert got["completed"] and got["lost_congestion"] == 1
+    assert receiver.data.read_bytes() == b"two three four five"
+
+
+def test_who_has_sent_much_before_an_answer_came_is_served(tmp_path):
+    data = [bytes([i]) * 65455 for i in range(5)]
+    with Receiver(tmp_path) as receiver:
+        peer = Peer(receiver.port, 1)
+        for part in data:
+            challenge, peer.challenge = peer.challenge, 0
+            peer.send(part)
+            peer.challenge = challenge
+            peer.hear()
+        peer.send(b"", flags=1)
+        assert peer.hear()[1] == 1
+        assert receiver.end()["completed"]
+    assert receiver.data.read_bytes() == b"".join(data)
+
+
+def test_a_challenge_is_for_one_address_and_one_connection(tmp_path):
+    with Receiver(tmp_path) as receiver:
+        honest, thief = Peer(receiver.port, 1), Peer(receiver.port, 1)
+        honest.send(b"")
+        honest.hear()
+        thief.challenge, thief.seq = honest.challenge, 1
+        thief.send(b"stolen")
+        assert thief.hear()[1] == 4
+        elsewhere = honest.connection
+        honest.connection = 2
+        honest.send(b"of another")
+        assert honest.hear()[1] == 4
+        honest.connection = elsewhere
+        honest.send(b"mine", flags=1)
+        assert honest.hear()[1] == 1
+        receiver.end()
+    assert receiver.data.read_bytes() == b"mine"
+
+
+def test_a_late_packet_of_a_connection_that_ended_begins_none(tmp_path):
+    """It has the challenge, which is the same for good."""
+    port, data = free_port(), tmp_path / "data"
+    command = [RECV, "--quiet", "--timeout", "0.5", "--output", str(data), "--ready-fd", "1", port]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as receiver:
+        receiver.stdout.readline()
+        peer = Peer(port, 1)
+        for part in (b"one ", b"two"):
+            peer.send(part)
+            challenge = peer.challenge
+            peer.hear()
+        assert "has sent nothing for 0.5 s" in receiver.stderr.readline()
+        peer.challenge = challenge
+        peer.send(b"late")
+        assert peer.hear()[1] == 4
+        receiver.terminate()
+    assert data.read_bytes() == b"one two"
+
+
 LATER = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -697,8 +792,10 @@ class Peer:
         self.socket.send(header + data)
         self.seq += 1
 
-    def hear(self):
-        self.challenge = struct.unpack_from(">I", self.socket.recv(2000), 72)[0] or self.challenge
+    def hear(self) -> bytes:
+        heard = self.socket.recv(2000)
+        self.challenge = struct.unpack_from(">I", heard, 72)[0] or self.challenge
+        return heard
 
 
 def test_who_was_silent_and_goes_on_is_not_replaced(tmp_path):

@@ -179,18 +179,26 @@ static void test_fixed_point(void)
 	EXPECT_NEAR(wire_rate_value(wire_rate(1.25e8)), 1.25e8, 1e-12);
 }
 
-/* The authors' own vector for a message of eight bytes 0, 1, ... 7. */
+/* The authors' own vectors: messages 0, 1, ... 7 and 0, 1, ... 14. */
 static void test_siphash(void)
 {
+	static const struct {
+		size_t more;
+		uint64_t hash;
+	} vectors[] = {{0, UINT64_C(0x93f5f5799a932462)},
+		       {7, UINT64_C(0xa129ca6149be45e5)}};
 	uint8_t key[TFRC_KEY_BYTES];
 
 	for (unsigned int i = 0; i < sizeof(key); i++)
 		key[i] = (uint8_t)i;
-	EXPECT(siphash_u64(key, UINT64_C(0x0706050403020100)) ==
-		       UINT64_C(0x93f5f5799a932462),
-	       "%llx",
-	       (unsigned long long)siphash_u64(key,
-					       UINT64_C(0x0706050403020100)));
+	for (unsigned int i = 0; i < sizeof(vectors) / sizeof(vectors[0]);
+	     i++) {
+		uint64_t hash = siphash(key, UINT64_C(0x0706050403020100),
+					key + 8, vectors[i].more);
+
+		EXPECT(hash == vectors[i].hash, "%u: %llx", i,
+		       (unsigned long long)hash);
+	}
 }
 
 const struct test wire_tests[] = {
@@ -202,6 +210,6 @@ const struct test wire_tests[] = {
 	{test_other_versions, "other versions and types are refused"},
 	{test_fixed_point,
 	 "rates and fractions keep their value, and odd ones do no harm"},
-	{test_siphash, "SipHash-2-4 gives its authors' value"},
+	{test_siphash, "SipHash-2-4 gives its authors' values"},
 	{0},
 };

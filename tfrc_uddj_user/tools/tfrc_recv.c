@@ -3,14 +3,15 @@
  * tfrc-recv - receive what tfrc-send sends, and answer with feedback.
  *
  * One connection at a time; the next may begin when one has ended or has been
- * silent for a while. It counts from when its sender has shown that answers
- * reach it: before, its data is held back. Packets are timed by the kernel, so
+ * silent for a while. It begins when its sender has shown that answers reach
+ * it: before, its packets wait (waiting.h). Packets are timed by the kernel, so
  * how late this program gets to see them is no part of any delay.
  */
 #include "common.h"
 #include "local.h"
 #include "oracle.h"
 #include "tfrc_testbed.h"
+#include "waiting.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,12 +35,6 @@
 #define SOCKET_BYTES (8 << 20)
 #define SILENT_NS    (30 * NS_PER_S)
 #define LINGER_NS    (2 * NS_PER_S) /* for repetitions of the end */
-/*
- * Anyone may send a first packet under a false address. Its data is kept until
- * the sender has repeated the challenge, and so are those of others.
- */
-#define NEWCOMERS    16
-#define HELD_BYTES   (256 << 10)
 /* Feedback gets out again when none has failed for so long. */
 #define MENDED_NS    NS_PER_S
 #define JITTER_SHIFT 16.0 /* RFC 3550, 6.4.1 */
@@ -76,10 +71,8 @@ struct connection {
 	struct mark last;
 	struct record *records;
 	size_t record_count;
-	uint8_t *held; /* data of a newcomer that is not confirmed yet */
-	size_t held_bytes;
 	tfrc_time failed; /* the newest feedback that could not be sent */
-	bool failing, complained;
+	bool failing;
 };
 
 struct run {
@@ -88,9 +81,11 @@ struct run {
 	FILE *output, *json;
 	struct oracle *oracle;
 	struct connection connection;
-	/* who has not shown yet that answers reach it; the next goes to NEWEST */
-	struct connection newcomers[NEWCOMERS];
-	unsigned int newest;
+	/* of those who have not shown yet that answers reach them */
+	struct waiting *waiting;
+	uint8_t key[TFRC_KEY_BYTES]; /* what they are to repeat is made of it */
+	struct sockaddr_storage unheard; /* the one that was complained of */
+	socklen_t unheard_bytes;
 	struct addrinfo *peers; /* who may send; NULL: all */
 	uint64_t strangers, served;
 	tfrc_time patience; /* until then newcomers are not complained of */
@@ -429,85 +424,11 @@ static void connection_end(struct run *run)
 	run->connection.receiver = NULL;
 }
 
-static void newcomer_forget(struct connection *c)
-{
-	tfrc_receiver_free(c->receiver);
-	free(c->held);
-	*c = (struct connection){0};
-}
-
-/* The oldest newcomer makes room. */
-static struct connection *newcomer_begin(struct run *run, tfrc_time arrival,
-					 uint64_t id, struct msghdr *msg)
-{
-	struct connection *c = &run->newcomers[run->newest];
-	struct tfrc_receiver_config config = {0};
-
-	run->newest = (run->newest + 1) % NEWCOMERS;
-	newcomer_forget(c);
-	while (!config.challenge)
-		random_bytes(&config.challenge, sizeof(config.challenge));
-	*c = (struct connection){
-		.receiver = tfrc_receiver_new(&config, sizeof(config)),
-		.id = id,
-		.begin = arrival,
-		.newest = arrival,
-		.over = TFRC_NEVER,
-		.transit_low = INT64_MAX,
-		.last = {.at = arrival}};
-	if (!c->receiver)
-		fail("out of memory");
-	if (run->oracle) {
-		tfrc_testbed_oracle(c->receiver, oracle_passed, run->oracle);
-		oracle_connection(run->oracle, id);
-	}
-	c->peer_bytes = msg->msg_namelen;
-	memcpy(&c->peer, msg->msg_name, msg->msg_namelen);
-	c->local = local_of(msg);
-	return c;
-}
-
 static void write_data(struct run *run, const uint8_t *data, size_t bytes)
 {
 	if (run->output && bytes && !run->error[0] &&
 	    fwrite(data, bytes, 1, run->output) != 1)
 		cannot_write(run, "the data");
-}
-
-/* Keep data back; the library has not seen the packet yet. */
-static bool has_room(const struct connection *c, size_t bytes)
-{
-	return c->held_bytes + bytes <= HELD_BYTES;
-}
-
-static void hold_data(struct connection *c, const struct tfrc_data *data)
-{
-	if (!c->held)
-		c->held = malloc(HELD_BYTES);
-	if (!c->held)
-		fail("out of memory");
-	memcpy(c->held + c->held_bytes, data->payload, data->payload_bytes);
-	c->held_bytes += data->payload_bytes;
-}
-
-/* A newcomer has shown that it is there: it is the connection now. */
-static struct connection *
-connection_begin(struct run *run, struct connection *newcomer, tfrc_time now)
-{
-	struct connection *c = &run->connection;
-
-	connection_end(run);
-	*c = *newcomer;
-	*newcomer = (struct connection){0};
-	for (unsigned int i = 0; i < NEWCOMERS; i++)
-		newcomer_forget(&run->newcomers[i]);
-	write_data(run, c->held, c->held_bytes);
-	free(c->held);
-	c->held = NULL;
-	run->next_output = run->options->quiet || !run->options->interval
-				   ? TFRC_NEVER
-				   : now + run->options->interval;
-	return c;
 }
 
 static bool may_begin(const struct run *run, tfrc_time now)
@@ -521,24 +442,28 @@ static bool may_begin(const struct run *run, tfrc_time now)
 	return c->over != TFRC_NEVER || now - c->newest > SILENT_NS;
 }
 
-/* One line; of newcomers, whose addresses anyone can make up, one in a while. */
-static void feedback_failed(struct run *run, struct connection *c,
-			    tfrc_time now, int error)
+static void complain_of_feedback(const struct sockaddr_storage *peer,
+				 socklen_t peer_bytes, int error)
 {
-	char peer[PEER_NAME_BYTES];
+	char name[PEER_NAME_BYTES];
 
+	peer_name(peer, peer_bytes, name);
+	complain("cannot send feedback to %s: %s", name, strerror(error));
+}
+
+/* Feedback that the local queue refuses is as lost as any other. */
+static bool is_lasting(int error)
+{
+	return error != EAGAIN && error != ENOBUFS && error != ECONNREFUSED &&
+	       error != EINTR;
+}
+
+static void feedback_failed(struct connection *c, tfrc_time now, int error)
+{
 	c->failed = now;
-	if (c->failing)
-		return;
+	if (!c->failing)
+		complain_of_feedback(&c->peer, c->peer_bytes, error);
 	c->failing = true;
-	if (c != &run->connection) {
-		if (now < run->patience)
-			return;
-		run->patience = now + SILENT_NS;
-	}
-	c->complained = true;
-	peer_name(&c->peer, c->peer_bytes, peer);
-	complain("cannot send feedback to %s: %s", peer, strerror(error));
 }
 
 /* A firewall may let some of it through: so not with the first that gets out. */
@@ -548,11 +473,9 @@ static void feedback_sent(struct connection *c, tfrc_time now)
 
 	if (!c->failing || now - c->failed < MENDED_NS)
 		return;
-	if (c->complained) {
-		peer_name(&c->peer, c->peer_bytes, peer);
-		complain("feedback to %s is sent again", peer);
-	}
-	c->failing = c->complained = false;
+	peer_name(&c->peer, c->peer_bytes, peer);
+	complain("feedback to %s is sent again", peer);
+	c->failing = false;
 }
 
 static void send_feedback(struct run *run, struct connection *c, tfrc_time now)
@@ -568,10 +491,8 @@ static void send_feedback(struct run *run, struct connection *c, tfrc_time now)
 	if (local_send(run->fd, &c->local, packet, bytes, &c->peer,
 		       c->peer_bytes) >= 0)
 		feedback_sent(c, now);
-	/* feedback that the local queue refuses is as lost as any other */
-	else if (errno != EAGAIN && errno != ENOBUFS && errno != ECONNREFUSED &&
-		 errno != EINTR)
-		feedback_failed(run, c, now, errno);
+	else if (is_lasting(errno))
+		feedback_failed(c, now, errno);
 }
 
 static void answer_due(struct run *run)
@@ -598,10 +519,11 @@ static void note_transit(struct connection *c, tfrc_time transit)
 		c->transit_low = transit;
 }
 
-static bool is_peer(const struct connection *c, const struct msghdr *msg)
+static bool is_peer(const struct sockaddr_storage *peer, socklen_t peer_bytes,
+		    const struct msghdr *msg)
 {
-	return msg->msg_namelen == c->peer_bytes &&
-	       !memcmp(msg->msg_name, &c->peer, c->peer_bytes);
+	return msg->msg_namelen == peer_bytes &&
+	       !memcmp(msg->msg_name, peer, peer_bytes);
 }
 
 /* --peer: is it from there? An IPv4 address may be written as IPv6's. */
@@ -632,22 +554,11 @@ static bool is_welcome(const struct run *run, const struct msghdr *msg)
 	return !run->peers;
 }
 
+/* One host and port may have had a connection before; it may have ended. */
 static bool is_of(const struct connection *c, uint64_t id,
 		  const struct msghdr *msg)
 {
-	return c->receiver && c->id == id && is_peer(c, msg);
-}
-
-/* One host and port may have had a connection before. */
-static struct connection *find_connection(struct run *run, uint64_t id,
-					  const struct msghdr *msg)
-{
-	if (is_of(&run->connection, id, msg))
-		return &run->connection;
-	for (unsigned int i = 0; i < NEWCOMERS; i++)
-		if (is_of(&run->newcomers[i], id, msg))
-			return &run->newcomers[i];
-	return NULL;
+	return c->id == id && is_peer(&c->peer, c->peer_bytes, msg);
 }
 
 /* A sender whose receiver is gone should not wait for it. */
@@ -662,74 +573,140 @@ static void reject(const struct run *run, const uint8_t *packet, size_t bytes,
 			 msg->msg_namelen);
 }
 
-/* A packet of no connection so far; NULL: it begins none. */
-static struct connection *welcome(struct run *run, tfrc_time now,
-				  tfrc_time arrival, uint64_t id,
-				  const uint8_t *packet, size_t bytes,
-				  struct msghdr *msg)
+/* Anyone can make up addresses: so of these one is named in a while. */
+static void challenge(struct run *run, tfrc_time now, const uint8_t *packet,
+		      size_t bytes, struct msghdr *msg)
 {
+	uint8_t answer[TFRC_FEEDBACK_MAX_BYTES];
+	size_t length = tfrc_challenge(packet, bytes, run->key, msg->msg_name,
+				       msg->msg_namelen, answer);
+	struct local local = local_of(msg);
+
+	if (local_send(run->fd, &local, answer, length, msg->msg_name,
+		       msg->msg_namelen) >= 0 ||
+	    !is_lasting(errno) || now < run->patience)
+		return;
+	run->patience = now + SILENT_NS;
+	run->unheard_bytes = msg->msg_namelen;
+	memcpy(&run->unheard, msg->msg_name, msg->msg_namelen);
+	complain_of_feedback(&run->unheard, run->unheard_bytes, errno);
+}
+
+/* A packet of the connection, which came at ARRIVAL and is looked at NOW. */
+static void take_data(struct run *run, tfrc_time now, tfrc_time arrival,
+		      const uint8_t *packet, size_t bytes)
+{
+	struct connection *c = &run->connection;
+	struct tfrc_data data;
+
+	if (tfrc_receiver_data(c->receiver, now, arrival, packet, bytes, &data,
+			       sizeof(data)) < 0)
+		return;
+	if (arrival > c->newest)
+		c->newest = arrival;
+	note_transit(c, data.transit_ns);
+	write_data(run, data.payload, data.payload_bytes);
+	if (data.fin && c->over == TFRC_NEVER) {
+		connection_report(run);
+		c->over = run->now.monotonic;
+	}
+}
+
+/* What has waited for it; each was answered when it came. */
+static void take_waiting(struct run *run)
+{
+	struct connection *c = &run->connection;
+	const struct waiting_packet *at = NULL;
+	uint8_t answered[TFRC_FEEDBACK_MAX_BYTES];
+
+	while ((at = waiting_next(run->waiting, at, c->id, &c->peer,
+				  c->peer_bytes))) {
+		take_data(run, at->arrival, at->arrival, at->data, at->bytes);
+		tfrc_receiver_feedback(c->receiver, at->arrival, answered);
+	}
+	waiting_clear(run->waiting);
+}
+
+/* A sender has shown that it is there: it is the connection now. */
+static void connection_begin(struct run *run, tfrc_time now, tfrc_time arrival,
+			     uint64_t id, struct msghdr *msg)
+{
+	struct connection *c = &run->connection;
+	const struct waiting_packet *first;
+
+	connection_end(run);
+	first = waiting_next(run->waiting, NULL, id, msg->msg_name,
+			     msg->msg_namelen);
+	if (first)
+		arrival = first->arrival;
+	*c = (struct connection){.receiver = tfrc_receiver_new(NULL, 0),
+				 .id = id,
+				 .peer_bytes = msg->msg_namelen,
+				 .local = local_of(msg),
+				 .begin = arrival,
+				 .newest = arrival,
+				 .over = TFRC_NEVER,
+				 .transit_low = INT64_MAX,
+				 .last = {.at = arrival}};
+	if (!c->receiver)
+		fail("out of memory");
+	memcpy(&c->peer, msg->msg_name, msg->msg_namelen);
+	c->failing = is_peer(&run->unheard, run->unheard_bytes, msg);
+	c->failed = now;
+	run->unheard_bytes = 0;
+	if (run->oracle) {
+		tfrc_testbed_oracle(c->receiver, oracle_passed, run->oracle);
+		oracle_connection(run->oracle, id);
+	}
+	run->next_output = run->options->quiet || !run->options->interval
+				   ? TFRC_NEVER
+				   : now + run->options->interval;
+	take_waiting(run);
+}
+
+/* A packet of no connection so far: does one begin with it? */
+static bool welcome(struct run *run, tfrc_time now, tfrc_time arrival,
+		    uint64_t id, const uint8_t *packet, size_t bytes,
+		    struct msghdr *msg)
+{
+	struct waiting_packet waits = {
+		.id = id, .arrival = arrival, .bytes = bytes};
+
 	if (!is_welcome(run, msg) || !may_begin(run, now)) {
 		run->strangers++;
-		return NULL;
+		return false;
+	}
+	/* what comes late of the one that has ended begins nothing */
+	if (!is_of(&run->connection, id, msg) &&
+	    tfrc_is_confirmed(packet, bytes, run->key, msg->msg_name,
+			      msg->msg_namelen)) {
+		connection_begin(run, now, arrival, id, msg);
+		return true;
 	}
 	if (tfrc_is_answered(packet, bytes)) {
 		reject(run, packet, bytes, msg);
-		return NULL;
+		return false;
 	}
-	return newcomer_begin(run, arrival, id, msg);
-}
-
-static void note_data(struct run *run, struct connection *c, tfrc_time now,
-		      const struct tfrc_data *data)
-{
-	if (c != &run->connection && data->confirmed) {
-		/* meanwhile the one that was silent may have gone on */
-		if (!may_begin(run, now)) {
-			newcomer_forget(c);
-			run->strangers++;
-			return;
-		}
-		c = connection_begin(run, c, now);
-	}
-	if (c != &run->connection) {
-		hold_data(c, data);
-		return;
-	}
-	write_data(run, data->payload, data->payload_bytes);
-	if (data->fin && c->over == TFRC_NEVER) {
-		connection_report(run);
-		c->over = now;
-	}
+	challenge(run, now, packet, bytes, msg);
+	waits.peer_bytes = msg->msg_namelen;
+	memcpy(&waits.peer, msg->msg_name, msg->msg_namelen);
+	waiting_add(run->waiting, &waits, packet);
+	return false;
 }
 
 static void take_packet(struct run *run, tfrc_time now, tfrc_time arrival,
 			const uint8_t *packet, size_t bytes, struct msghdr *msg)
 {
-	struct connection *c;
-	struct tfrc_data data;
+	const struct connection *c = &run->connection;
 	uint64_t id;
-	int due;
 
 	if (tfrc_connection_of(packet, bytes, &id)) {
 		run->strangers++;
 		return;
 	}
-	c = find_connection(run, id, msg);
-	if (!c)
-		c = welcome(run, now, arrival, id, packet, bytes, msg);
-	if (!c || (c != &run->connection && !has_room(c, bytes)))
-		return;
-	due = tfrc_receiver_data(c->receiver, now, arrival, packet, bytes,
-				 &data, sizeof(data));
-	if (due < 0)
-		return;
-	if (arrival > c->newest)
-		c->newest = arrival;
-	note_transit(c, data.transit_ns);
-	if (due == TFRC_FEEDBACK_DUE && c != &run->connection &&
-	    !data.confirmed)
-		send_feedback(run, c, now);
-	note_data(run, c, now, &data);
+	if ((c->receiver && is_of(c, id, msg)) ||
+	    welcome(run, now, arrival, id, packet, bytes, msg))
+		take_data(run, now, arrival, packet, bytes);
 }
 
 /* What the kernel says of a buffer: when it came, and of what size the packets
@@ -928,6 +905,8 @@ int main(int argc, char **argv)
 		run.output = open_output(options.output ? options.output : "-");
 	if (options.json)
 		run.json = open_output(options.json);
+	run.waiting = waiting_open();
+	random_bytes(run.key, sizeof(run.key));
 	run.packets = calloc(BATCH, sizeof(run.packets[0]));
 	if (!run.packets)
 		fail("out of memory");
@@ -935,13 +914,12 @@ int main(int argc, char **argv)
 	announce(options.ready_fd);
 	serve(&run);
 	connection_end(&run);
-	for (unsigned int i = 0; i < NEWCOMERS; i++)
-		newcomer_forget(&run.newcomers[i]);
 	if (run.output && !close_output(run.output))
 		cannot_write(&run, "the data");
 	if (run.json && !close_output(run.json))
 		cannot_write(&run, "--json");
 	oracle_close(run.oracle);
+	waiting_close(run.waiting);
 	free(run.packets);
 	close(run.fd);
 	if (run.peers)
