@@ -565,6 +565,67 @@ def test_bad_options_are_one_line_and_2(arguments):
     assert done.stderr.count("\n") == 1 and done.stderr.startswith("tfrc-")
 
 
+EARLIER = "of an earlier run\n" * 1000
+
+
+@pytest.fixture
+def busy_port():
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as busy:
+        busy.bind(("", 0))
+        yield str(busy.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "complaint"),
+    [
+        (SEND, ["-6", "127.0.0.1", "9"], "cannot find 127.0.0.1"),
+        (SEND, ["--source-port", "BUSY", "::1", "9"], "Address already in use"),
+        (SEND, ["--samples", "/no/where", "127.0.0.1", "9"], "cannot write '/no/where'"),
+        (SEND, ["--rate-file", "/no/where", "127.0.0.1", "9"], "cannot write '/no/where'"),
+        (SEND, ["--json", "/no/where", "127.0.0.1", "9"], "cannot write '/no/where'"),
+        (RECV, ["BUSY"], "Address already in use"),
+        (RECV, ["--json", "/no/where", "FREE"], "cannot write '/no/where'"),
+        (RECV, ["-6", "--peer", "127.0.0.1", "FREE"], "cannot find 127.0.0.1"),
+        (RECV, ["--ready-fd", "77", "FREE"], "--ready-fd 77"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else Path(value).name,
+)
+def test_what_fails_at_the_start_leaves_earlier_results(
+    tmp_path, busy_port, tool, arguments, complaint
+):
+    """And is said at once: neither does it wait for its start."""
+    results, data = tmp_path / "json", tmp_path / "data"
+    more = "--samples" if tool == SEND else "--output"
+    options = ["--json", str(results), more, str(data)]
+    if tool == SEND:
+        options += ["--endless", "--bytes", "10", "--start-at-s", "9e8"]
+    ports = {"BUSY": busy_port, "FREE": free_port()}
+    command = [tool, *options, *(ports.get(one, one) for one in arguments)]
+    for earlier in (None, EARLIER):
+        if earlier:
+            results.write_text(earlier)
+            data.write_text(earlier)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+        assert done.returncode == 1 and complaint in done.stderr
+        if earlier:
+            assert results.read_text() == data.read_text() == earlier
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_results_take_the_place_of_earlier_ones(tmp_path):
+    results, samples = tmp_path / "send.json", tmp_path / "samples"
+    for path in (results, samples, tmp_path / "recv.json", tmp_path / "data"):
+        path.write_text(EARLIER)
+    with Receiver(tmp_path) as receiver:
+        done = send("--json", str(results), "--samples", str(samples), "127.0.0.1", receiver.port,
+                    input="hello")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert receiver.end()["bytes_received"] == 5
+    assert receiver.data.read_text() == "hello"
+    assert json.loads(results.read_text())["bytes_sent"] == 5
+    assert samples.read_text().startswith("time_s,") and "earlier" not in samples.read_text()
+
+
 @pytest.mark.parametrize("tool", [SEND, RECV])
 def test_help_is_all_in_the_man_page(tool):
     said = subprocess.run([tool, "--help"], capture_output=True, text=True).stdout

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define INTERVAL_LEAST_NS (NS_PER_S / 1000)
@@ -319,11 +320,27 @@ void peer_name(const struct sockaddr_storage *peer, socklen_t bytes,
 
 FILE *open_output(const char *path)
 {
-	FILE *file = strcmp(path, "-") ? fopen(path, "we") : stdout;
+	FILE *file = NULL;
+	int fd;
 
+	if (!strcmp(path, "-"))
+		return stdout;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		file = fdopen(fd, "w");
 	if (!file)
 		fail("cannot write '%s': %s", path, strerror(errno));
 	return file;
+}
+
+/* Pipes and devices have nothing that could be taken away. */
+void empty_output(FILE *file)
+{
+	struct stat about;
+
+	if (file && file != stdout && !fstat(fileno(file), &about) &&
+	    S_ISREG(about.st_mode) && ftruncate(fileno(file), 0))
+		fail("cannot empty a file: %s", strerror(errno));
 }
 
 bool close_output(FILE *file)

@@ -87,8 +87,12 @@ struct addrinfo *resolve(const char *host, const char *port, int family,
 void peer_name(const struct sockaddr_storage *peer, socklen_t bytes,
 	       char name[PEER_NAME_BYTES]);
 
-/* Open PATH for writing, "-" being standard output; exits if it cannot. */
+/*
+ * Open PATH for writing, "-" being standard output; exits if it cannot. What is
+ * in a file stays until empty_output(), when nothing is left that may fail.
+ */
 FILE *open_output(const char *path);
+void empty_output(FILE *file);
 
 /* Flush and close; false, with errno set, if not everything could be written. */
 bool close_output(FILE *file);

@@ -912,6 +912,8 @@ int main(int argc, char **argv)
 		fail("out of memory");
 	clock_update(&run.now);
 	announce(options.ready_fd);
+	empty_output(run.output);
+	empty_output(run.json);
 	serve(&run);
 	connection_end(&run);
 	if (run.output && !close_output(run.output))

@@ -31,6 +31,7 @@
 /* Packets closer than this leave together: no timer is finer. */
 #define NAP_NS	     250000
 #define LEAD_PACKETS 64
+#define PART_BYTES   4096 /* of a path */
 #define FIN_TRIES    8
 #define FIN_WAIT_NS  (NS_PER_S / 2)
 #define GREETING_NS  (NS_PER_S / 5)
@@ -567,28 +568,43 @@ static void write_records(const struct run *run, FILE *out)
 	fputc(']', out);
 }
 
+/* What takes the place of --rate-file; PART gets its name. */
+static FILE *open_rate(const struct options *o, char *part, size_t part_bytes)
+{
+	if ((size_t)snprintf(part, part_bytes, "%s.part", o->rate_file) <
+	    part_bytes)
+		return fopen(part, "we");
+	errno = ENAMETOOLONG;
+	return NULL;
+}
+
+/* Can it be written? */
+static void try_rate(const struct options *o)
+{
+	char part[PART_BYTES];
+	FILE *file = open_rate(o, part, sizeof(part));
+
+	if (!file)
+		fail("cannot write '%s': %s", o->rate_file, strerror(errno));
+	fclose(file);
+	unlink(part);
+}
+
 /*
  * Replaced, not overwritten: who reads it never sees half of it. And not before
  * the first answer, as that is when the rate begins to mean something.
  */
 static void write_rate(struct run *run, const struct tfrc_sender_info *info)
 {
-	const char *path = run->options->rate_file;
 	double most = run->options->config.max_rate;
 	double rate = most > 0 && most < info->rate ? most : info->rate;
-	char part[4096];
-	FILE *file;
+	char part[PART_BYTES];
+	FILE *file = open_rate(run->options, part, sizeof(part));
 
-	if ((size_t)snprintf(part, sizeof(part), "%s.part", path) >=
-	    sizeof(part)) {
-		errno = ENAMETOOLONG;
-		cannot_write(run, "--rate-file");
-		return;
-	}
-	file = fopen(part, "we");
 	if (file)
 		fprintf(file, "%.0f\n", rate * 8);
-	if (!file || !close_output(file) || rename(part, path))
+	if (!file || !close_output(file) ||
+	    rename(part, run->options->rate_file))
 		cannot_write(run, "--rate-file");
 }
 
@@ -644,10 +660,25 @@ static void output(struct run *run, tfrc_time now)
 		run->next_output += o->interval;
 }
 
+/* All that may fail does so before the start is waited for. */
+static void open_outputs(struct run *run)
+{
+	const struct options *o = run->options;
+
+	if (o->rate_file)
+		try_rate(o);
+	if (o->samples)
+		run->samples = open_output(o->samples);
+	if (o->json)
+		run->json = open_output(o->json);
+}
+
 static void start_output(struct run *run)
 {
 	const struct options *o = run->options;
 
+	empty_output(run->samples);
+	empty_output(run->json);
 	run->next_output = run->next_sample = TFRC_NEVER;
 	run->last.at = run->start;
 	run->lines = !o->quiet && !is_stdout(o->json) && !is_stdout(o->samples);
@@ -657,7 +688,6 @@ static void start_output(struct run *run)
 		run->next_output = run->start + o->interval;
 	if (!o->samples)
 		return;
-	run->samples = open_output(o->samples);
 	fputs(samples_header, run->samples);
 	run->next_sample = o->samples_from;
 	while (run->next_sample < run->start)
@@ -1004,8 +1034,6 @@ int main(int argc, char **argv)
 	options.source.fd = open_data(&options);
 	options.source.packet_bytes = options.payload_bytes;
 	run.source = options.source;
-	if (options.json)
-		run.json = open_output(options.json);
 	outlet_open(&run.outlet, open_socket(&options), options.verbose);
 	run.packets = calloc(OUTLET_BATCH, sizeof(run.packets[0]));
 	random_bytes(&options.config.connection_id,
@@ -1013,14 +1041,15 @@ int main(int argc, char **argv)
 	random_bytes(options.config.key, sizeof(options.config.key));
 	options.config.packet_bytes =
 		(uint32_t)options.payload_bytes + TFRC_DATA_HEADER_BYTES;
-	if (options.start_at)
-		sleep_until(options.start_at);
+	open_outputs(&run);
 	run.start = options.start_at ? options.start_at : clock_now();
 	run.end = options.duration ? run.start + options.duration : TFRC_NEVER;
 	run.sender = tfrc_sender_new(&options.config, sizeof(options.config),
 				     run.start);
 	if (!run.sender || !run.packets || source_open(&run.source, run.start))
 		fail("out of memory");
+	if (options.start_at)
+		sleep_until(options.start_at);
 	start_output(&run);
 	stream(&run);
 	finish(&run);
