@@ -328,7 +328,7 @@ struct veno_jitter {
 	   undo_fooled:1;
 	s16 quiet;
 	u8 fills:7,
-	   counted:1;
+	   fooled:1;
 	u32 state:2,
 	    trial:3,
 	    slow:1,
@@ -348,7 +348,7 @@ struct veno_jitter {
 	    shy:3,
 	    struck:1,
 	    settled:1,
-	    fooled:1;
+	    counted:1;
 	u8 stood:3,
 	   flat:2,
 	   lossy:1,
@@ -397,17 +397,42 @@ static bool vj_has_few_beside_others(const struct veno_jitter *vj,
 	       tcp_snd_cwnd(tp) < 2 * VJ_STARTUP_PKTS;
 }
 
+static u32 vj_standing_rtt_us(const struct veno_jitter *vj)
+{
+	return vj->standing_path_us + vj->standing_us;
+}
+
+static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
+{
+	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
+}
+
+/*
+ * Do queues come and go, as where the rate swings (LTE, Wi-Fi among others)? What a
+ * drain has taken off the window is soon asked for again there.
+ */
+static bool vj_swings(const struct veno_jitter *vj)
+{
+	return vj_is_room(vj, forward_queue_varies_us(&vj->forward));
+}
+
 /*
  * As tcp_update_pacing_rate(), which a cong_control hook replaces, but from the
  * window alone, and once a round trip. Above the path's rate even a window that
- * fits would overflow a short queue in bursts: so the margin is small.
+ * fits would overflow a short queue in bursts: so the margin is small. The mean RTT
+ * lags: after an outage a small window would be sent over seconds. So it is twice the
+ * last round trip's shortest at most, and that itself ALONE where queues come and go.
  */
 static void vj_update_pacing(struct sock *sk)
 {
 	const struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 rate = (u64)tp->mss_cache * ((USEC_PER_SEC / 100) << 3);
+	u32 rtt_us = tp->srtt_us ? : USEC_PER_MSEC << 3;
 
+	if (vj->standing_path_us)
+		rtt_us = min_t(u64, rtt_us, (u64)vj_standing_rtt_us(vj) <<
+			       (vj->state == VJ_ALONE && vj_swings(vj) ? 3 : 4));
 	if (tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2)
 		rate *= VJ_PACE_STARTUP_PERCENT;
 	else if (vj->state == VJ_STARTUP)
@@ -417,7 +442,7 @@ static void vj_update_pacing(struct sock *sk)
 	else
 		rate *= VJ_PACE_PERCENT;
 	rate *= tcp_snd_cwnd(tp);
-	rate = div_u64(rate, tp->srtt_us ? : USEC_PER_MSEC << 3);
+	rate = div_u64(rate, rtt_us);
 	WRITE_ONCE(sk->sk_pacing_rate,
 		   min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate)));
 }
@@ -452,11 +477,6 @@ static void vj_init(struct sock *sk)
 	vj_update_pacing(sk);
 }
 
-static u32 vj_standing_rtt_us(const struct veno_jitter *vj)
-{
-	return vj->standing_path_us + vj->standing_us;
-}
-
 static bool vj_backlog_reaches(const struct tcp_sock *tp,
 			       const struct veno_jitter *vj, u32 n_pkts)
 {
@@ -481,11 +501,6 @@ static bool vj_is_deep(const struct veno_jitter *vj, u32 queue_us)
 {
 	return vj_is_part_of_base(vj, queue_us,
 				  tcp_param_get(&vj_deep_percent));
-}
-
-static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
-{
-	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
 }
 
 /* Two fifths and more are no noise, which does not take that for long. */
@@ -592,8 +607,13 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 			 u32 rtt_us)
 {
 	if (unlikely(rtt_us < vj->base_us)) {
-		/* who overtook others took another way, who is behind a hole met less */
-		if (tp->sacked_out && vj->base_us != ~0U)
+		/*
+		 * who overtook others took another way, who is behind a hole met less;
+		 * where a retransmission was acknowledged, too, the core has only ms
+		 */
+		if (vj->base_us != ~0U &&
+		    (tp->sacked_out || (u32)tp->tcp_mstamp - rtt_us !=
+				       (u32)tp->first_tx_mstamp))
 			return;
 		vj->base_us = rtt_us;
 	}
@@ -1190,15 +1210,6 @@ static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
 	return max(w / min(target - w, w / 16 + 1), 2U);
 }
 
-/*
- * Do queues come and go, as where the rate swings (LTE, Wi-Fi among others)? What a
- * drain has taken off the window is soon asked for again there.
- */
-static bool vj_swings(const struct veno_jitter *vj)
-{
-	return vj_is_room(vj, forward_queue_varies_us(&vj->forward));
-}
-
 /* Packets that have to be acknowledged for the window to grow by one. */
 static u32 vj_credit_pkts(const struct tcp_sock *tp,
 			  const struct veno_jitter *vj)
@@ -1553,7 +1564,8 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 		return false;
 	look_us = vj_turn_us(tp, VJ_CALM_SHIFT);
 	if (vj->flat && vj_exceeds_base(vj, vj->recent_us) &&
-	    vj->state == VJ_ALONE && !vj_swings(vj))
+	    vj->state == VJ_ALONE && !vj_swings(vj) &&
+	    look_us >> VJ_LOOK_SHIFT >= tp->srtt_us >> 3 << VJ_CALM_SHIFT)
 		look_us >>= VJ_LOOK_SHIFT;
 	/* who comes back from a timeout knows too little of its share */
 	unseen = vj_turned_us(tp, VJ_CALM_SHIFT) % look_us < round_us &&
@@ -1667,10 +1679,11 @@ static void vj_hear_round(struct veno_jitter *vj, const struct tcp_sock *tp,
  *
  * Return: more is lost than the noise that has been heard explains, with three
  * times the scatter of both, two packets and, where a queue tells, 1/64; or two
- * fifths, which no noise does for long.
+ * fifths, which no noise does for long. @goes_on: it was listening, and more than an
+ * eighth was lost.
  */
 static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
-			 u32 sent_pkts, u32 lost_pkts)
+			 u32 sent_pkts, u32 lost_pkts, bool *goes_on)
 {
 	u32 least_pkts = VJ_LOSS_PKTS, most_pkts = VJ_HEARD_PKTS;
 	bool too_much = false;
@@ -1727,6 +1740,9 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 		vj_hear(vj, sent_pkts, lost_pkts,
 			vj->noise >> (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT) ?
 			VJ_HEARD_PKTS / 2 : VJ_HEARD_PKTS);
+	*goes_on = too_much && vj->listens && vj->hold == 1 &&
+		   !vj_is_most(sent_pkts, lost_pkts) &&
+		   lost_pkts > sent_pkts >> VJ_ROOM_SHIFT;
 	vj_forget_sample(vj);
 	vj->quiet = 0;
 	return too_much;
@@ -1811,9 +1827,8 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	bool dips = vj_dips(vj);
 	u32 lost = vj_lost_pkts(vj, tp);
 	u32 sent = tp->delivered - vj->round_end + lost;
-	bool listened = vj->listens && vj->hold == 1 && vj->roomy &&
-			vj->state == VJ_ALONE;
-	bool excess = vj_note_loss(vj, tp, sent, lost);
+	bool goes_on = false;
+	bool excess = vj_note_loss(vj, tp, sent, lost, &goes_on);
 	bool held = vj->hold;
 	/* the first one after a silence has no beginning */
 	u32 round_us = vj->bandwidth.started ?
@@ -1868,16 +1883,15 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	else if (!calm)
 		/* one packet of our own is a queue where base is short */
 		vj->calm = vj_less(vj->calm);
-	if (vj_try(sk, round_us, rate, excess, falls)) {
+	if (goes_on && vj->roomy && vj->state == VJ_ALONE &&
+	    vj_delivered_pkts(vj, tp) >= VJ_STARTUP_PKTS) {
+		/* though less is sent: no answer to our load */
+		vj_listen(sk, vj_delivered_pkts(vj, tp));
+		vj->struck = 0;
+	} else if (vj_try(sk, round_us, rate, excess, falls)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
 		vj_check_startup(sk, rate, sent, lost, excess && !held);
-	} else if (excess && listened && !vj_is_most(sent, lost) &&
-		   lost > sent >> VJ_ROOM_SHIFT &&
-		   vj_delivered_pkts(vj, tp) >= VJ_STARTUP_PKTS) {
-		/* it goes on though less is sent: no answer to our load */
-		vj_listen(sk, vj_delivered_pkts(vj, tp));
-		vj->struck = 0;
 	} else if (!held) {
 		if (excess && !vj->draining)
 			vj_answer_excess(sk, vj_is_most(sent, lost));
@@ -2179,8 +2193,8 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	}
 	if (unlikely(rs->losses > 0)) {
 		if (!vj->counted)
-			vj_note_run(vj, rs->losses);
-		vj->counted = 0;
+			vj_note_run(vj, min_t(u32, rs->losses,
+					      vj_lost_pkts(vj, tp)));
 	}
 	if (unlikely(vj->state == VJ_STARTUP || tcp_in_slow_start(tp) ||
 		     vj_is_unjudged(sk, vj) || vj_round_ends(vj, rs)))
@@ -2197,8 +2211,10 @@ static void vj_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct veno_jitter *vj = inet_csk_ca(sk);
 
-	if (unlikely(tp->tlp_high_seq || vj->probed))
+	if (unlikely(tp->tlp_high_seq || vj->probed || vj->counted)) {
 		vj->probed = tcp_loss_is_probed(tp);
+		vj->counted = 0;
+	}
 }
 
 /* What the losses to come may change, and undo gives back. */
@@ -2258,6 +2274,23 @@ static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
 }
 
 /*
+ * The core asks for no answer to a mark that is told while a loss is repaired; all
+ * that it does is to forget the threshold of before. So recovery, which ends now, may
+ * have left the window as it was.
+ */
+static void vj_answer_late_mark(struct sock *sk)
+{
+	struct veno_jitter *vj = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery &&
+	    !tp->prior_ssthresh &&
+	    100 * (u64)vj_window_pkts(tp, vj) >
+	    VJ_CE_KEEP_PERCENT * (u64)tp->prior_cwnd)
+		vj_judge(sk, true, false);
+}
+
+/*
  * tcp_enter_loss() has left one packet above what is in flight, and slow start
  * goes from there as RFC 5681 has it, up to half of the window before it, or to
  * ocwnd after a loss that was noise. A smaller MTU of the path also comes here
@@ -2270,13 +2303,15 @@ static void vj_set_state(struct sock *sk, u8 new_state)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 before, most;
 
-	if (new_state != TCP_CA_Loss)
+	if (new_state != TCP_CA_Loss) {
+		vj_answer_late_mark(sk);
 		return;
+	}
 	before = tp->prior_cwnd;
 	if (vj->trial >= VJ_PROBE)
 		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 	vj_forget_losses(vj, tp);
-	if (!tp->undo_marker)
+	if (!tp->undo_marker && inet_csk(sk)->icsk_pending)
 		return;
 	most = max(before / 2, 2U);
 	if (vj->state == VJ_STARTUP) {

@@ -958,7 +958,7 @@ def goodput_mbps(flows: list[Flow], duration_s: float) -> float:
 @claim("in a queue too short to tell, rivals keep a share", "veno_jitter")
 def check_short_queue_shared(name):
     carried_mbps = []
-    for _ in range(3):
+    for _ in range(16):
         with Path(8, delay_ms=49, queue_pkts=12), contextlib.ExitStack() as flows:
             for _ in range(4):
                 flows.enter_context(Flow(name))
@@ -969,8 +969,8 @@ def check_short_queue_shared(name):
                 rivals.append(flows.enter_context(Flow("cubic")))
             time.sleep(30)
             carried_mbps.append(goodput_mbps(rivals, 60))
-    # of 2.67; it was 0.3 to 0.7, and is 0.8 to 2
-    assert sum(carried_mbps) / 3 > 0.8, carried_mbps
+    # of 2.67; it was 0.3 to 0.7, and is 0.5 to 2, 1.05 by the mean
+    assert sum(carried_mbps) / 16 > 0.8, carried_mbps
 
 
 @claim("alone in a short queue, it finds out that what is lost is noise", "veno_jitter")
@@ -1269,6 +1269,21 @@ def check_lossy_handover(name):
     # a second excess made it a path without room, the base of before kept noise from being heard: 5
     # by the mean; now 2 to 7 of 24 still end so, and the mean is 33 to 40
     assert sum(carried) / 24 > 22, carried
+
+
+@claim("after seconds in which next to nothing passes, a small window is sent at once", "veno_jitter")
+def check_near_outage(name):
+    carried = []
+    for slow_s in range(2, 8):
+        net.PORT += 1
+        with Path(2, delay_ms=20, queue_pkts=250) as path, Flow(name) as flow:
+            time.sleep(10)
+            for path.rate_mbps, wait_s in ((0.04, slow_s), (2, 3)):
+                path.shape()
+                time.sleep(wait_s)
+            carried.append(goodput_mbps([flow], 4))
+    # of 1.92, but the queue is gone after a second only; paced by a mean RTT of seconds: 0.6
+    assert sum(carried) / 6 > 1, carried
 
 
 @claim("short bursts with pauses between them are no path without gain", "veno_jitter")
