@@ -4,6 +4,10 @@
 A process that is killed cannot take its folder away. So it holds a lock on the folder (flock),
 which the kernel lets go of with the process, however that ends: a folder without is left over, and
 the next run removes it.
+
+A name is no proof: users call folders of results, or a clone, veno-jitter-something, too. So what
+is removed has what only the lab puts there: the file MARK, or what a guest sees (GUEST_LINKS and
+the rest of is_guest), which folders of earlier versions have as well.
 """
 
 import atexit
@@ -18,6 +22,8 @@ from pathlib import Path
 RUN_PREFIX = "veno-jitter-run-"
 UNLOCKED_PREFIX = ".veno-jitter-new-"  # for the moment until a folder has its lock
 GUEST_PREFIX = "veno-jitter-"  # of a guest's own folder, which lab.run.backends.base makes
+MARK = ".veno-jitter-room"  # a file in each folder of a process
+GUEST_LINKS = ("project", "modules")  # in each guest's folder, with out/ and the file init
 FORGOTTEN_S = 3600.0  # nothing happened in it since
 
 _held: dict[Path, int] = {}  # our folders -> the descriptor that holds the lock
@@ -35,6 +41,7 @@ def claim(room: Path) -> Path:
     folder = Path(tempfile.mkdtemp(prefix=UNLOCKED_PREFIX, dir=room))
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
+    (folder / MARK).touch()
     claimed = room / (RUN_PREFIX + folder.name.removeprefix(UNLOCKED_PREFIX))
     folder.rename(claimed)
     _held[claimed] = descriptor
@@ -45,6 +52,21 @@ def claim(room: Path) -> Path:
 def _release(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     os.close(_held.pop(folder))
+
+
+def is_guest(folder: Path) -> bool:
+    """Say whether FOLDER is laid out as lab.run.backends.base lays out a guest's."""
+    links = all((folder / name).is_symlink() for name in GUEST_LINKS)
+    return links and (folder / "out").is_dir() and (folder / "init").is_file()
+
+
+def _is_room(folder: Path) -> bool:
+    """Say whether FOLDER is a process's: by its mark, or by the guests that alone are in it."""
+    try:
+        inside = list(folder.iterdir())
+    except OSError:
+        return False
+    return folder / MARK in inside or all(map(is_guest, inside))
 
 
 def sweep(dry: bool = False) -> list[Path]:
@@ -65,6 +87,8 @@ def _removed_if_left(folder: Path, dry: bool) -> bool:
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
             return False
+        if not _is_room(folder):
+            return False
         with suppress(BlockingIOError):  # its process lives
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not dry:
@@ -80,7 +104,8 @@ def sweep_forgotten(dry: bool = False) -> list[Path]:
     process names and in which nothing has happened for FORGOTTEN_S; return what that was."""
     found = []
     for room in rooms():
-        old = [*room.glob(GUEST_PREFIX + "*"), *room.glob(UNLOCKED_PREFIX + "*")]
+        old = [path for path in room.glob(GUEST_PREFIX + "*") if is_guest(path)]
+        old += filter(_is_room, room.glob(UNLOCKED_PREFIX + "*"))
         for folder in sorted(path for path in old if not path.name.startswith(RUN_PREFIX)):
             if _is_forgotten(folder) and not _is_named(folder):
                 found.append(folder)
