@@ -197,14 +197,14 @@ def _run(
 
     folder = out or (PROJECT_RESULTS / scenario.id if resume else None)
     if folder:
-        Store.check(folder, resume)
+        Store.check(folder, resume, scenario.id)
     backend = make_backend()
     todo = points.expand(scenario, algorithms, seeds, backend.build.key)
     usermodules.check(backend, todo)
     for axes in points.grid(scenario):
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
     folder = folder or fresh_folder(scenario.id)
-    store = Store(folder)
+    store = Store(folder, resume, scenario.id)
     jobs = min(jobs, len(todo)) if backend.side_by_side else 1
     sweep = runner.run(scenario, todo, backend, store, jobs, crew)
     verdicts = claims.judge(scenario, sweep.results)

@@ -84,6 +84,28 @@ def test_quick_leaves_out_what_is_slow_and_says_so(capsys):
         papers._cheap(chosen[1:])
 
 
+def test_quick_leaves_the_seeds_of_a_whole_run_alone(tmp_path, monkeypatch):
+    """It has a folder of its own, and refuses one that was given and has more."""
+    ran = []
+
+    def run(one, folder, *_):
+        folder.mkdir(parents=True)
+        ran.append(folder)
+        return True
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(papers, "_run", run)
+    for quick in (False, True):
+        papers.main(only="jtcp-jr", seeds=None, quick=quick, out=None)
+    assert [str(path) for path in ran] == ["results/papers/jtcp-jr", "results/papers-quick/jtcp-jr"]
+    whole = tmp_path / "results" / "papers" / "jtcp-jr"
+    (whole / "meta.json").write_text(json.dumps({"seeds": [1, 2, 3]}))
+    (whole / "results.jsonl").touch()
+    with pytest.raises(BadInput, match="holds a run of 3 seeds, of which --quick would leave one"):
+        papers.main(only="jtcp-jr", seeds=None, quick=True, out=papers.RESULTS)
+    assert len(ran) == 2
+
+
 def test_the_command_runs_an_experiment_and_goes_on_with_what_is_there(tmp_path):
     """The second time nothing runs again, and the table is the same."""
     command = [TESTBED / "veno-lab", "papers", "--quick", "--only", "jtcp-jr", "--out", tmp_path]

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import TESTBED
+from conftest import TESTBED, run_command
 from test_scenario import GOOD
 
 from lab.ask import points, scenario
@@ -230,6 +231,35 @@ def test_a_folder_has_one_run_at_a_time_and_a_killed_one_has_none(tmp_path):
     Store(out)
     assert not half.exists() and sorted(one.name for one in out.iterdir()) == [
         "logs", "points", "samples"]  # fmt: skip
+
+
+def test_another_scenario_s_folder_is_refused_and_its_results_stay(tmp_path):
+    """More or fewer seeds, other algorithms and other values of the same scenario go on there."""
+    out = tmp_path / "out"
+    (out / "points").mkdir(parents=True)
+    (out / "points" / "x.json").write_text("{}")
+    meta = {"scenario": "veno-wan", "seeds": [1, 2], "algorithms": ["reno"], "set": {"a": "1"}}
+    (out / "meta.json").write_text(json.dumps(meta))
+    told = re.escape(f"{out} holds a run of veno-wan, not of demo: choose another --out")
+    for refused in (lambda: Store.check(out, True, "demo"), lambda: Store(out, True, "demo")):
+        with pytest.raises(BadInput, match=told):
+            refused()
+    done = run_command("demo", "--out", str(out), "--resume")
+    assert done.returncode == 2 and "holds a run of veno-wan" in done.stderr
+    done = run_command("scorecard", "--quick", "--out", str(out), "--resume")
+    assert done.returncode == 2 and "holds a run of veno-wan" in done.stderr
+    Store(out, True, "veno-wan")
+    assert json.loads((out / "meta.json").read_text()) == meta
+
+
+def test_what_has_ended_since_a_run_looked_is_not_overwritten(tmp_path):
+    """Building comes between the look at a folder and its lock, and takes minutes."""
+    Store.check(tmp_path, False, "demo")
+    first = Store(tmp_path, False, "demo")
+    (tmp_path / "points" / "x.json").write_text("{}")
+    del first
+    with pytest.raises(BadInput, match="already holds results"):
+        Store(tmp_path, False, "demo")
 
 
 def test_machines_that_share_a_folder_do_not_share_processors(tmp_path, monkeypatch):

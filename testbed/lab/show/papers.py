@@ -24,6 +24,7 @@ from lab.run.store import write_atomically
 from lab.show import describe, papersindex, resultsindex
 from lab.show.listing import point_count
 
+RESULTS, QUICK_RESULTS = Path("results/papers"), Path("results/papers-quick")
 QUICK_S = 250.0  # of one core, that a scenario with one seed may cost with --quick
 TABLE = "claims.md"
 
@@ -33,8 +34,13 @@ app = options.new_app()
 @app.command(context_settings=options.HELP)
 def main(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="A folder for each scenario goes here.")
-    ] = Path("results/papers"),
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A folder for each scenario goes here.",
+            show_default=f"{RESULTS}; with --quick {QUICK_RESULTS}",
+        ),
+    ] = None,
     only: Annotated[str, typer.Option(metavar="A,B", help="Only these scenarios.")] = "",
     seeds: Annotated[
         int | None,
@@ -86,8 +92,10 @@ def main(
     if list_:
         _list(chosen, count)
         return
+    out = out or (QUICK_RESULTS if quick else RESULTS)
     if quick:
         chosen = _cheap(chosen)
+        _check_quick([out / one.id for one in chosen])
     failed = [one.id for one in chosen if not _run(one, out / one.id, count, jobs)]
     there = [one for one in chosen if runs.is_run(out / one.id)]
     found = papersindex.rows_of_runs([(one, out / one.id) for one in there])
@@ -122,6 +130,17 @@ def _cheap(chosen: list[Scenario]) -> list[Scenario]:
     if not cheap:
         raise BadInput("nothing of this is cheap enough for --quick")
     return cheap
+
+
+def _check_quick(folders: list[Path]) -> None:
+    """Refuse FOLDERS with runs of several seeds: one seed would be left of them."""
+    for folder in folders:
+        seeds = runs.read_meta(folder).get("seeds", []) if runs.is_run(folder) else []
+        if len(seeds) > 1:
+            raise BadInput(
+                f"{folder} holds a run of {len(seeds)} seeds, of which --quick would leave one:"
+                " choose another --out"
+            )
 
 
 def _run(one: Scenario, folder: Path, seeds: int | None, jobs: int) -> bool:

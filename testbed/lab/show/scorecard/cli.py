@@ -127,11 +127,12 @@ def main(
         return
     folder = out or (PROJECT_RESULTS / NAME if resume else None)
     if folder:
-        Store.check(folder, resume)
+        Store.check(folder, resume, NAME)
     numbers = list(range(1, (seeds or (QUICK_SEEDS if quick else SEEDS)) + 1))
     with crews.gathered(scheduler, slurm) as crew:
         made = open_backend(backend, kernel)
         run = _Run(choice, sections, made, folder, jobs, crew)
+        run.resume = resume
         run.given = _given(module or [], backend, kernel, seeds)
         run.prepare(asked, module or [])
         raise typer.Exit(run.go(numbers, gate))
@@ -178,6 +179,7 @@ class _Run:
         self.folder, self.jobs, self.crew = folder, jobs, crew
         self.judged: list[str] = []  # what the user wants to know about, as columns
         self.refused: dict[str, Refused] = {}  # column -> why it cannot be run
+        self.resume = False  # whether FOLDER may have results
         self.given: list[str] = []  # options that a place is run again with
         self.impossible: dict[tuple, str] = {}  # point -> what this kernel lacks for it
 
@@ -226,7 +228,7 @@ class _Run:
             raise BadInput(f"this kernel can do none of these rows: {whys}")
         check_modules(self.backend, todo)
         self.folder = self.folder or fresh_folder(NAME)
-        store = Store(self.folder)
+        store = Store(self.folder, self.resume, NAME)
         about = {
             "scenario": NAME,
             "title": "Scorecard",
