@@ -6,10 +6,12 @@ import fcntl
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from contextlib import ExitStack
 from pathlib import Path
@@ -260,6 +262,52 @@ def test_what_has_ended_since_a_run_looked_is_not_overwritten(tmp_path):
     del first
     with pytest.raises(BadInput, match="already holds results"):
         Store(tmp_path, False, "demo")
+
+
+KEEPS = """
+import pathlib, signal, sys, time
+out = pathlib.Path(sys.argv[1])
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+try:
+    (out / "up").touch()
+    time.sleep(600)
+except KeyboardInterrupt:
+    time.sleep(1)  # longer than what subprocess.run() waits before it kills
+    (out / "kept").touch()
+    sys.exit(130)
+"""
+WAITS = """
+import sys
+from lab.common import exits, options
+from lab.run.children import run_to_end
+app = options.new_app()
+@app.command()
+def main(script: str, out: str) -> None:
+    run_to_end([sys.executable, "-c", script, out])
+exits.run(app, "papers", "papers")
+"""
+
+
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM", "timeout"])
+def test_what_a_command_runs_keeps_what_it_has_when_that_is_interrupted(tmp_path, how):
+    """Ctrl-C reaches both, SIGTERM the command alone, and twice if `timeout` does it."""
+    outer = subprocess.Popen(
+        [sys.executable, "-c", WAITS, KEEPS, tmp_path], cwd=TESTBED, start_new_session=True,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not (tmp_path / "up").exists():
+        assert outer.poll() is None
+        time.sleep(0.02)
+    if how == "Ctrl-C":
+        os.killpg(outer.pid, signal.SIGINT)
+    else:
+        outer.terminate()
+    if how == "timeout":
+        time.sleep(0.2)
+        outer.terminate()
+    _, told = outer.communicate()
+    assert outer.returncode == 130 and (tmp_path / "kept").exists()
+    assert told == "interrupted: the same command goes on\n"
 
 
 def test_machines_that_share_a_folder_do_not_share_processors(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ EXIT_FAILED, EXIT_BAD_INPUT, EXIT_GATE, EXIT_INTERRUPTED = 1, 2, 3, 130
 def run(command: Callable[..., object], name: str, program: str, shown: str = "") -> NoReturn:
     """Run COMMAND, a typer application, and end. NAME: what begins a line of complaint; PROGRAM:
     what the user typed, for what results say of how they were made; SHOWN: the same for help."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
+    signal.signal(signal.SIGTERM, _end_once)
     sys.argv[0] = program
     status = 0
     try:
@@ -29,6 +29,13 @@ def run(command: Callable[..., object], name: str, program: str, shown: str = ""
         print(f"{name}: interrupted; nothing was running", file=sys.stderr)
         status = EXIT_INTERRUPTED
     sys.exit(status)
+
+
+def _end_once(_number: int, _frame: object) -> None:
+    """End as by Ctrl-C. `timeout` sends SIGTERM to a process and to its group: the second would
+    break off what the first has begun, which is to keep what is finished."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _say(name: str, error: Exception) -> None:

@@ -20,6 +20,7 @@ from lab.common.errors import BadInput, LabError
 from lab.common.options import overrides
 from lab.run.backends.virtual import LAB_KERNEL, VirtualBackend
 from lab.run.build import BUILD, PROJECT
+from lab.run.children import run_to_end
 from lab.run.runs import is_run, read_meta
 
 RESULTS = Path("results") / "diff"
@@ -137,12 +138,7 @@ def _run(
         "--jobs", str(jobs), "--out", str(out), "--resume", *side.options,
     ]  # fmt: skip
     print(f"diff: measuring {side.label}: {shlex.join(command)}", file=sys.stderr, flush=True)
-    done = subprocess.run(
-        command, stdout=subprocess.DEVNULL, env=os.environ | dict(side.environment)
-    )
-    if done.returncode == 130:
-        raise KeyboardInterrupt
-    if done.returncode:
+    if run_to_end(command, os.environ | dict(side.environment)):
         raise LabError(f"{side.label} could not be measured: the run above says why")
     return out
 

@@ -5,7 +5,6 @@ Each scenario runs by testbed/run into a folder of its own below DIR, so an inte
 where it was. The table is made of all runs that are there.
 """
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,9 +16,10 @@ from rich.table import Table
 from lab.ask.parts import Scenario
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
-from lab.common.exits import EXIT_FAILED
+from lab.common.exits import EXIT_BAD_INPUT, EXIT_FAILED
 from lab.run import runs
 from lab.run.build import PROJECT, TESTBED
+from lab.run.children import run_to_end
 from lab.run.store import write_atomically
 from lab.show import describe, papersindex, resultsindex
 from lab.show.listing import point_count
@@ -148,12 +148,10 @@ def _run(one: Scenario, folder: Path, seeds: int | None, jobs: int) -> bool:
     command = [str(TESTBED / "run"), one.id, "--jobs", str(jobs), "--out", str(folder), "--resume"]
     command += ["--seeds", str(seeds)] if seeds else []
     print(f"papers: {one.id}", file=sys.stderr, flush=True)
-    done = subprocess.run(command, stdout=subprocess.DEVNULL)
-    if done.returncode == 130:
-        raise KeyboardInterrupt
-    if done.returncode == 2:  # it has said why
+    status = run_to_end(command)
+    if status == EXIT_BAD_INPUT:  # it has said why
         raise LabError(f"{one.id} was refused")
-    return done.returncode == 0
+    return status == 0
 
 
 def _publish(folders: list[Path]) -> None:
