@@ -582,6 +582,59 @@ def test_a_run_with_points_that_failed_is_not_published(tmp_path):
     assert not (tmp_path / "docs").exists()
 
 
+def test_a_run_of_ns3_is_refused_and_what_is_published_stays(tmp_path):
+    """It has goodput and nothing else: no page can be made of it, nor a report."""
+    scenario = make_scenario()
+    labels = ("algorithm", "axes", "scenario", "seed", "goodput_mbps")
+    results = [
+        {key: result[key] for key in labels if key in result}
+        for result in make_results(scenario, ("reno",), seeds=6)
+    ]
+    run, docs = tmp_path / "run", tmp_path / "docs"
+    for folder in (run, docs):
+        folder.mkdir()
+    meta = make_meta(results, scenario=scenario.id, source=scenario.source, backend="ns-3")
+    (run / "meta.json").write_text(json.dumps(meta))
+    (run / "results.jsonl").write_text("".join(json.dumps(one) + "\n" for one in results))
+    figure = docs / f"{scenario.id}-{report.SHARE_DELAY}.svg"
+    figure.write_text("published")
+    for command in (
+        lambda: publish.main(run, docs), lambda: reports.main(run),
+        lambda: rates.main(run, tmp_path / "x.svg"), lambda: verdicts.main([run]),
+    ):  # fmt: skip
+        with pytest.raises(BadInput, match="is of `veno-lab ns3`"):
+            command()
+    assert [path.name for path in docs.iterdir()] == [figure.name]
+    reports.main(tmp_path)  # it is listed among others
+    assert "ns-3" in (tmp_path / "index.html").read_text()
+
+
+def test_what_cannot_be_shown_leaves_the_published_page_whole(tmp_path, monkeypatch):
+    """All of it is made before any of it is written."""
+    scenario = make_scenario()
+    results = make_results(scenario, ("jtcp", "reno"), seeds=6)
+    run, docs = tmp_path / "run", tmp_path / "docs"
+    run.mkdir()
+    (run / "meta.json").write_text(
+        json.dumps(make_meta(results, scenario=scenario.id, source=scenario.source))
+    )
+    (run / "results.jsonl").write_text("".join(json.dumps(one) + "\n" for one in results))
+    with pytest.raises(BadInput, match=r"has no plots/goodput_mbps\.svg"):
+        publish.main(run, docs)
+    (run / "plots").mkdir()
+    (run / "plots" / "goodput_mbps.svg").write_text("<svg/>")
+    stale = docs / f"{scenario.id}-{overtime.RTT_OVER_TIME}.svg"
+    docs.mkdir()
+    stale.write_text("of a run before")
+    publish.main(run, docs)
+    assert not stale.exists() and (docs / f"{scenario.id}.svg").read_text() == "<svg/>"
+    of_page = {path: path.read_text() for path in docs.iterdir()}
+    monkeypatch.setattr(publish, "page", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        publish.main(run, docs)
+    assert {path: path.read_text() for path in docs.iterdir()} == of_page
+
+
 def test_classification_is_summed_over_seeds(tmp_path):
     """A row a place and one for all; nothing of algorithms that do not classify."""
     scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [1, 3]}})

@@ -20,7 +20,7 @@ from lab.ask.figures import CLASSIFIED
 from lab.common import exits, options
 from lab.common.errors import BadInput, writing
 from lab.measure import truth
-from lab.run.runs import place_text, read_results
+from lab.run.runs import check_measured, place_text, read_results
 from lab.run.store import VERDICTS
 
 COUNTS = tuple(name for name in CLASSIFIED if "_as_" in name)
@@ -128,6 +128,8 @@ def main(
 
     Exit status: 0 done, 2 bad input.
     """
+    for folder in runs:
+        check_measured(folder)
     results = [result for folder in runs for result in read_results(folder)]
     rows = collect(runs)
     console = Console(width=200)

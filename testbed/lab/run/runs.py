@@ -41,6 +41,15 @@ def read_whole(folder: Path) -> list[dict[str, Any]]:
     return results
 
 
+def check_measured(folder: Path) -> None:
+    """Refuse the run in FOLDER if it is none of the lab's: of ns-3's there is goodput alone."""
+    if (folder / META).is_file() and read_meta(folder).get("backend") == NS3:
+        raise BadInput(
+            f"{folder} is of `veno-lab ns3`, which has goodput and nothing else to show:"
+            f" `veno-lab agree RUN {folder}` holds it against the lab's"
+        )
+
+
 def check_alike(first: dict[str, Any], second: dict[str, Any]) -> None:
     """Refuse two runs, by what they say of themselves, that did not ask the same. They may have
     other algorithms, seeds and places."""

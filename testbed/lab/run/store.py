@@ -27,11 +27,12 @@ RATIOS = "ratios.csv"  # with the samples, of points that have it
 PROJECT_RESULTS = Path("results")
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write TEXT to PATH so that a reader, or a crash, sees the old file or the new, never half."""
+def write_atomically(path: Path, text: str, cure: str = "free space or choose --out") -> None:
+    """Write TEXT to PATH so that a reader, or a crash, sees the old file or the new, never half.
+    CURE: what to do where that cannot be."""
     part = path.with_name(path.name + ".part")
     try:
-        with writing(path, "free space or choose --out"):
+        with writing(path, cure):
             part.write_text(text)
             os.replace(part, path)
     except BadInput:

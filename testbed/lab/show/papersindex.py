@@ -10,6 +10,7 @@ from lab.ask import scenario
 from lab.ask.parts import Claim, Scenario
 from lab.judge import claims
 from lab.run import runs
+from lab.run.store import write_atomically
 from lab.show import words
 
 # what a scenario's `paper` begins with -> the paper
@@ -166,5 +167,5 @@ def score(found: list[Row]) -> str:
 def write(docs: Path) -> Path:
     """Write the table of the pages in the folder DOCS; return where it is."""
     path = docs / NAME
-    path.write_text(page(rows_of_pages(docs), NOTE))
+    write_atomically(path, page(rows_of_pages(docs), NOTE), "choose another DOCS")
     return path

@@ -3,7 +3,7 @@
 figure, and how to get it again."""
 
 import shlex
-import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +13,12 @@ from lab.ask.figures import JITTER_RATIOS, MEDIUM_FIGURES
 from lab.ask.parts import Scenario
 from lab.ask.scenario import parse
 from lab.common import exits, options
-from lab.common.errors import BadInput
+from lab.common.errors import BadInput, writing
 from lab.judge import claims
 from lab.judge.verdicts import HEAD, Score
 from lab.run import build
-from lab.run.runs import read_meta, read_whole
+from lab.run.runs import check_measured, read_meta, read_whole
+from lab.run.store import write_atomically
 from lab.show import (
     overplaces,
     overtime,
@@ -182,43 +183,58 @@ def main(
 def write(run: Path, docs: Path) -> Path:
     """Write the page of the run in RUN, and its figures, into DOCS; return where it is. A run with
     points that have no result is refused; a scorecard says so itself."""
+    check_measured(run)
     meta = read_meta(run)
     if meta["scenario"] == SCORECARD:
         command = shlex.join(without_places(shlex.split(meta["command"])))
-        text = (run / f"{SCORECARD}.md").read_text().replace(meta["command"], command)
-        docs.mkdir(parents=True, exist_ok=True)
-        (docs / f"{SCORECARD}.md").write_text(text)
-        return docs / f"{SCORECARD}.md"
+        text = _made(run, f"{SCORECARD}.md").replace(meta["command"], command)
+        return _replace(docs, f"{SCORECARD}.md", {f"{SCORECARD}.md": text})
     scenario = parse(meta["scenario"], meta["source"])
     results = read_whole(run)
-    docs.mkdir(parents=True, exist_ok=True)
-    figures = {}
-    over_time = docs / f"{scenario.id}-{overtime.GOODPUT_OVER_TIME}.svg"
-    over_time.unlink(missing_ok=True)
+    over_time, rtt_over_time, share_delay = (
+        f"{scenario.id}-{name}.svg"
+        for name in (overtime.GOODPUT_OVER_TIME, overtime.RTT_OVER_TIME, report.SHARE_DELAY)
+    )
+    captions, files = {}, {}  # of the figures besides goodput; name -> text
     if goodput := overtime.goodput_over_time(scenario, results, run):
-        figures[over_time.name] = goodput.caption
-        over_time.write_text(timelines.goodput_figure(goodput.grid))
-    rtt_path = docs / f"{scenario.id}-{overtime.RTT_OVER_TIME}.svg"
-    rtt_path.unlink(missing_ok=True)
+        captions[over_time] = goodput.caption
+        files[over_time] = timelines.goodput_figure(goodput.grid)
     if rtt := overtime.rtt_over_time(scenario, results, run):
-        figures[rtt_path.name], svg = rtt
-        rtt_path.write_text(svg)
-    share_delay = docs / f"{scenario.id}-{report.SHARE_DELAY}.svg"
-    share_delay.unlink(missing_ok=True)
+        captions[rtt_over_time], files[rtt_over_time] = rtt
     over_places = overplaces.applies(scenario)
     if any(scatter.shares(results)) and not over_places:
-        figures[share_delay.name] = scatter.CAPTION
-        share_delay.write_text(scatter.scatter_figure(scenario, results))
+        captions[share_delay] = scatter.CAPTION
+        files[share_delay] = scatter.scatter_figure(scenario, results)
     for path in sorted((run / "plots").glob("ratio-*.svg")):
-        figures[f"{scenario.id}-{path.name}"] = ratio_caption(scenario, path.stem)
-        shutil.copy(path, docs / f"{scenario.id}-{path.name}")
-    (docs / f"{scenario.id}.md").write_text(page(scenario, results, meta, figures))
-    if over_places:
-        figure = overplaces.figure(scenario, results, HEADLINE)
-        (docs / f"{scenario.id}.svg").write_text(figure)
-    else:
-        shutil.copy(run / "plots" / "goodput_mbps.svg", docs / f"{scenario.id}.svg")
-    return docs / f"{scenario.id}.md"
+        captions[f"{scenario.id}-{path.name}"] = ratio_caption(scenario, path.stem)
+        files[f"{scenario.id}-{path.name}"] = path.read_text()
+    files[f"{scenario.id}.svg"] = (
+        overplaces.figure(scenario, results, HEADLINE)
+        if over_places
+        else _made(run, "plots/goodput_mbps.svg")
+    )
+    files[f"{scenario.id}.md"] = page(scenario, results, meta, captions)
+    return _replace(docs, f"{scenario.id}.md", files, (over_time, rtt_over_time, share_delay))
+
+
+def _made(run: Path, name: str) -> str:
+    """Return the text of the file NAME that the run in RUN has written."""
+    if not (run / name).is_file():
+        raise BadInput(f"{run} has no {name}: run its command again with --resume")
+    return (run / name).read_text()
+
+
+def _replace(docs: Path, shown: str, files: dict[str, str], of_before: Sequence[str] = ()) -> Path:
+    """Write FILES (name -> text), which are all there are to write, into DOCS; take away those
+    OF_BEFORE that are not among them. Return where the page SHOWN is."""
+    with writing(docs):
+        docs.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        write_atomically(docs / name, text, "free space or choose another DOCS")
+    for name in of_before:
+        if name not in files:
+            (docs / name).unlink(missing_ok=True)
+    return docs / shown
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 
 from lab.common import exits, options
 from lab.common.errors import BadInput, writing
-from lab.run.runs import read_results
+from lab.run.runs import check_measured, read_results
 from lab.show import plots, timelines
 
 Point = tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]  # a result; its flows', its hops' samples
@@ -77,6 +77,7 @@ def main(
 
     Exit status: 0 done, 2 bad input.
     """
+    check_measured(run)
     points = points_of(run)
     if not points:
         raise BadInput(f"{run} has no samples: only the first seeds keep theirs")

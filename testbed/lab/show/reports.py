@@ -16,7 +16,7 @@ from lab.ask.scenario import parse
 from lab.common import options
 from lab.common.errors import BadInput
 from lab.judge import claims
-from lab.run.runs import is_run, read_meta, read_results
+from lab.run.runs import NS3, check_measured, is_run, read_meta, read_results
 from lab.run.store import write_atomically
 from lab.show import publish, report, words
 from lab.show.tables import HEADLINE
@@ -63,6 +63,7 @@ def main(
 
 
 def _of_run(folder: Path, copy: Path | None) -> Path:
+    check_measured(folder)
     meta, results = read_meta(folder), read_results(folder)
     if "source" not in meta:
         raise BadInput(f"{folder} is no run of one scenario: its page is {PAGES[1]}")
@@ -114,7 +115,8 @@ def _described(run: Path, folder: Path) -> Run:
     link = quote(str(name / page)) if page else ""
     title = meta.get("title") or meta.get("scenario", "")
     one = Run(str(name), title, link, figure, _about(meta))
-    return _judged(one, meta, run) if "source" in meta else one
+    of_lab = "source" in meta and meta.get("backend") != NS3
+    return _judged(one, meta, run) if of_lab else one
 
 
 def _judged(one: Run, meta: dict[str, Any], run: Path) -> Run:

@@ -6,6 +6,7 @@ from pathlib import Path
 from lab.ask import scenario as scenarios
 from lab.ask.questions import QUESTIONS
 from lab.ask.scenario import SCENARIO_DIR
+from lab.run.store import write_atomically
 from lab.show import papersindex
 
 NAME = "README.md"
@@ -34,7 +35,7 @@ def write(docs: Path) -> Path:
         if rows:
             parts.append(f"## {question}\n\n| | |\n|---|---|\n" + "\n".join(rows) + "\n")
     path = docs / NAME
-    path.write_text("\n".join(parts))
+    write_atomically(path, "\n".join(parts), "choose another DOCS")
     return path
 
 
