@@ -207,7 +207,7 @@ def _run(
     store = Store(folder, resume, scenario.id)
     jobs = min(jobs, len(todo)) if backend.side_by_side else 1
     sweep = runner.run(scenario, todo, backend, store, jobs, crew)
-    verdicts = claims.judge(scenario, sweep.results)
+    verdicts = claims.judge(scenario, sweep.results, seeds)
     console = Console(width=None if sys.stdout.isatty() else 120)
     if sweep.reused:
         console.print(f"{sweep.reused} of {len(todo)} points were already in {folder}")

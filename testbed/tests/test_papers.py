@@ -116,6 +116,7 @@ def test_the_command_runs_an_experiment_and_goes_on_with_what_is_there(tmp_path)
         tables.append((tmp_path / "claims.md").read_text())
     assert tables[0] == tables[1] and "| jtcp-jr |" in tables[0]
     assert "not measured" not in tables[0] and "points," not in done.stderr
+    assert "\nSmoke test, not a result: one seed.\n" in tables[0]
     refused = subprocess.run([*command, "--publish"], capture_output=True, text=True)
     assert refused.returncode == 2 and "--quick is no result" in refused.stderr
 

@@ -58,6 +58,7 @@ def result(algorithm, seed, goodput, loss_pct=1.0):
 
 
 def verdict(mine, theirs=None, **claim):
+    claim.setdefault("where", {"loss_pct": 1})
     tree = {
         "title": "t",
         "links": {"bottleneck": {"rate_mbps": 2}, "wireless": {"loss_pct": 1}},
@@ -81,15 +82,76 @@ def test_claims_hold_fail_or_stay_open():
     assert verdict(SIX, at_least=1.6, **at).verdict == "does not hold"
     assert verdict(SIX, at_least=1.25, **at).verdict == "undecided"
     assert verdict(SIX, at_most=1.5, at_least=1.0, **at).verdict == "holds"
-    assert verdict(SIX, at_least=1).value.n == 12
     assert verdict(SIX, at_least=1, where={"loss_pct": 2}).verdict == "not measured"
+
+
+def test_a_claim_about_several_places_has_to_hold_at_each():
+    """At 5 % there is a quarter of what there is at 1 %; the median of both says nothing of it."""
+    everywhere = {"where": {}, "at_least": 0.3}
+    assert verdict(SIX, **everywhere).verdict == "undecided"
+    found = verdict(SIX, **everywhere | {"at_least": 0.5})
+    assert found.verdict == "does not hold" and found.at == "at loss_pct 5"
+    assert (found.value.low, found.value.high, found.value.n) == (0.25, 0.375, 6)
+    row = words.claim_row(found)
+    assert row["measured"] == "0.31 [0.25, 0.38] at loss_pct 5"
+    assert row["why"] == "worst at loss_pct 5: the interval lies below the bound"
+    assert verdict(SIX, **everywhere | {"at_least": 0.2}).verdict == "holds"
+    together = verdict(SIX, **everywhere | {"at_least": 0.2}, together=True)
+    assert together.value.n == 12 and together.at == "" and together.verdict == "holds"
+
+
+def test_random_places_are_draws_as_seeds_are():
+    tree = {
+        "title": "t",
+        "links": {"bottleneck": {"rate_mbps": 2}, "wireless": {"delay_ms": 20}},
+        "flows": [{"name": "tcp"}],
+        "run": {"algorithms": ["jtcp"], "duration_s": 9},
+        "axes": {"place": {"random": {"count": 7, "draws": {"rate": {"from": 1, "to": 9}},
+                                      "sets": {"links.bottleneck.rate_mbps": "rate"}}}},
+        "claims": [{"id": "c", "text": "c", "metric": "goodput_mbps", "algorithm": "jtcp",
+                    "at_least": 1}],
+    }  # fmt: skip
+    results = [
+        {"algorithm": "jtcp", "seed": 1, "axes": {"place": float(n)}, "goodput_mbps": float(n)}
+        for n in range(1, 8)
+    ]
+    (found,) = claims.judge(parse("t", tree), results)
+    assert found.value.n == 7 and found.verdict == "holds"
+    (found,) = claims.judge(parse("t", tree), results[:-1])
+    assert found.verdict == "undecided" and found.missing == 1
+
+
+def test_what_has_no_figure_is_not_left_out():
+    """One seed of ten on a side, or a place without a result: that could not be undecided."""
+    ten = [1.0 + seed / 100 for seed in range(10)]
+    found = verdict(ten[:1], ten, against="reno", at_most=1.05)
+    assert found.verdict == "undecided" and found.missing == 9
+    assert words.claim_row(found)["why"] == ("9 of 10 points have no figure: none may be left out")
+    assert verdict(ten, ten[:9], against="reno", at_most=1.05).verdict == "undecided"
+    assert verdict(ten, ten, against="reno", at_most=1.05).verdict == "holds"
+    found = verdict(ten, ten, against="reno", at_most=1.05, where={})  # reno has none at 5 %
+    assert found.verdict == "undecided" and found.at == "at loss_pct 5" and found.value is None
+    assert words.claim_row(found)["measured"] == "- at loss_pct 5"
+
+
+def test_seeds_that_were_to_run_count_where_all_sides_lack_them():
+    claim = Claim("c", "c", "goodput_mbps", "jtcp", at_least=0.5)
+    results = [result("jtcp", seed, 1.0) for seed in range(6)]
+    assert claims._judge(claim, results).verdict == "holds"
+    assert claims._judge(claim, results, range(7)).verdict == "undecided"
+
+
+def test_one_seed_says_what_it_says():
+    """A smoke run, which says itself that it is one."""
+    found = verdict([1.0], [1.0], against="reno", at_least=1)
+    assert found.verdict == "holds" and "the single run" in words.claim_row(found)["why"]
 
 
 def test_ratios_are_taken_seed_by_seed():
     twice = verdict(SIX, [value / 2 for value in SIX], against="reno", at_least=2, at_most=2)
     assert twice.verdict == "holds" and twice.value.low == twice.value.high == 2
     assert verdict(SIX, SIX[:2], against="reno", at_least=1).value.n == 2
-    assert verdict(SIX, against="bound", at_most=0.75, where={"loss_pct": 1}).value.high == 0.75
+    assert verdict(SIX, against="bound", at_most=0.75).value.high == 0.75
     assert verdict(SIX, against="reno", at_least=1).verdict == "not measured"
 
 

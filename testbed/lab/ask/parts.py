@@ -229,7 +229,9 @@ def axis_text(axis: Axis, value: AxisValue | None = None) -> str:
 @dataclass(frozen=True)
 class Claim:
     """METRIC of ALGORITHM where axes have the values WHERE, relative to AGAINST if given, there
-    or where AGAINST_WHERE differs. With FLOWS it is the mean goodput of one of those flows."""
+    or where AGAINST_WHERE differs. With FLOWS it is the mean goodput of one of those flows. Where
+    an axis is not in WHERE it has to hold at each of its values, or by the median of all TOGETHER.
+    """
 
     id: str
     text: str
@@ -242,6 +244,7 @@ class Claim:
     paper: str = ""
     at_least: float | None = None
     at_most: float | None = None
+    together: bool = False
     why_not: str = ""  # if it is known: the reason why it does not hold, or is not decided
 
 

@@ -27,6 +27,7 @@ from lab.show.listing import point_count
 RESULTS, QUICK_RESULTS = Path("results/papers"), Path("results/papers-quick")
 QUICK_S = 250.0  # of one core, that a scenario with one seed may cost with --quick
 TABLE = "claims.md"
+SMOKE = "Smoke test, not a result: one seed."
 
 app = options.new_app()
 
@@ -98,9 +99,12 @@ def main(
         _check_quick([out / one.id for one in chosen])
     failed = [one.id for one in chosen if not _run(one, out / one.id, count, jobs)]
     there = [one for one in chosen if runs.is_run(out / one.id)]
+    note = SMOKE if count == 1 else ""
     found = papersindex.rows_of_runs([(one, out / one.id) for one in there])
-    write_atomically(out / TABLE, papersindex.page(found))
+    write_atomically(out / TABLE, papersindex.page(found, note))
     _print(found)
+    if note:
+        print(note)
     print(f"table: {out / TABLE}")
     if publish:
         _publish([out / one.id for one in there if one.id not in failed])

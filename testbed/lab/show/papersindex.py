@@ -9,6 +9,7 @@ from pathlib import Path
 from lab.ask import scenario
 from lab.ask.parts import Claim, Scenario
 from lab.judge import claims
+from lab.judge.claims import NOT_MEASURED
 from lab.run import runs
 from lab.run.store import write_atomically
 from lab.show import words
@@ -23,7 +24,6 @@ PAPERS = {
 }
 NAME = "papers.md"
 HEAD = ("scenario", "claim", "the paper's figure", "measured", "needed", "verdict", "why not")
-NOT_MEASURED = "not measured"
 NO_PAGE = "no run of it is published"
 NOT_ASKED = "the published run did not ask it"
 NOTE = """A claim without a figure of the paper is ours, about its experiment. What was measured is
@@ -75,10 +75,11 @@ def rows_of_runs(found: list[tuple[Scenario, Path]]) -> list[Row]:
     """Return the claims of the runs FOUND, judged."""
     judged = []
     for one, folder in found:
-        for verdict in claims.judge(one, runs.read_results(folder)):
+        seeds = runs.read_meta(folder).get("seeds", ())
+        for verdict in claims.judge(one, runs.read_results(folder), seeds):
             row = words.claim_row(verdict)
-            measured = f"{row['median']} {row['interval']}".strip()
-            judged.append(_row(one, one.id, verdict.claim, measured, row["bound"], row["verdict"]))
+            told = (row[name] for name in ("measured", "bound", "verdict"))
+            judged.append(_row(one, one.id, verdict.claim, *told))
     return judged
 
 

@@ -74,10 +74,9 @@ def _markdown_columns(table: MetricTable, columns: slice) -> str:
 def claims_table(verdicts: list[claims.Verdict]) -> str:
     lines = ["| claim | paper | measured | needed | verdict |", "|---|---|---|---|---|"]
     for row in map(words.claim_row, verdicts):
-        measured = f"{row['median']} {row['interval']}".strip()
         lines.append(
-            f"| {row['text']} (`{row['subject']}`) | {row['paper']} | {measured} | {row['bound']}"
-            f" | {row['verdict']} |"
+            f"| {row['text']} (`{row['subject']}`) | {row['paper']} | {row['measured']}"
+            f" | {row['bound']} | {row['verdict']} |"
         )
     return "\n".join(lines)
 
@@ -120,7 +119,7 @@ def page(
     if found := report.shown_scores(scenario, results):
         parts += ["## Loss classification", SCORES_NOTE, scores_table(found)]
     if scenario.claims:
-        parts += ["## Claims", claims_table(claims.judge(scenario, results))]
+        parts += ["## Claims", claims_table(claims.judge(scenario, results, meta["seeds"]))]
     return "\n\n".join(parts) + "\n"
 
 

@@ -68,7 +68,7 @@ def _of_run(folder: Path, copy: Path | None) -> Path:
     if "source" not in meta:
         raise BadInput(f"{folder} is no run of one scenario: its page is {PAGES[1]}")
     scenario = parse(meta["scenario"], meta["source"])
-    verdicts = claims.judge(scenario, results)
+    verdicts = claims.judge(scenario, results, meta.get("seeds", ()))
     failures = meta.get("failures", [])
     if copy:  # who gets it has no such folder
         meta["command"] = shlex.join(publish.without_places(shlex.split(meta["command"])))
@@ -128,7 +128,7 @@ def _judged(one: Run, meta: dict[str, Any], run: Path) -> Run:
     return replace(
         one,
         headline=words.headline(scenario, results) if results else "No point has a result.",
-        tally=tuple(words.tally(claims.judge(scenario, results))),
+        tally=tuple(words.tally(claims.judge(scenario, results, meta.get("seeds", ())))),
         warnings=tuple(words.warnings(results, meta, [])),
     )
 

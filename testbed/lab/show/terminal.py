@@ -122,6 +122,8 @@ def _claims_table(verdicts: Sequence[Verdict], console: Console) -> Table:
         row = claim_row(verdict)
         text = Text(row["text"])
         text.append(f"\n{row['subject']}", style="dim")
+        if row["at"]:
+            text.append(f"\nworst {row['at']}", style="dim")
         if row["paper"]:
             text.append(f"\npaper: {row['paper']}", style="dim")
         measured = f"{row['median']} {row['interval']}".rstrip()

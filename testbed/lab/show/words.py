@@ -219,13 +219,17 @@ def claim_row(verdict: Verdict) -> dict[str, Any]:
     """Return what the claims tables show of one claim, both on the page and the terminal."""
     claim, value = verdict.claim, verdict.value
     shown = Metric("", "", 2 if claim.against else plots.metric(claim.metric).digits)
+    median = plots.number(value.median, shown.digits) if value else "-"
+    interval = plots.interval(value, shown) if value else ""
     return {
         "id": claim.id,
         "text": claim.text,
         "subject": verdict.subject,
         "paper": claim.paper,
-        "median": plots.number(value.median, shown.digits) if value else "-",
-        "interval": plots.interval(value, shown) if value else "",
+        "median": median,
+        "interval": interval,
+        "measured": " ".join(filter(None, (median, interval, verdict.at))),
+        "at": verdict.at,
         "bound": verdict.bound.replace(">=", "≥").replace("<=", "≤"),
         "verdict": verdict.verdict,
         "class": verdict.verdict.replace(" ", "-"),
@@ -235,9 +239,18 @@ def claim_row(verdict: Verdict) -> dict[str, Any]:
 
 
 def _why(verdict: Verdict) -> str:
-    """Return how the interval lies to the claim's bounds, in words."""
+    """Return how the interval lies to the claim's bounds, in words, and at which place."""
+    return f"worst {verdict.at}: {_lies(verdict)}" if verdict.at else _lies(verdict)
+
+
+def _lies(verdict: Verdict) -> str:
     if verdict.value is None:
         return "no such points in this run"
+    if verdict.missing:
+        planned = verdict.value.n + verdict.missing
+        return (
+            f"{verdict.missing} of {_count(planned, 'point')} have no figure: none may be left out"
+        )
     one = verdict.value.n < 2
     subject = "the single run" if one else "the interval"
     if verdict.verdict == "holds":
