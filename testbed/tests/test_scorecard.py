@@ -171,6 +171,24 @@ def test_a_bound_that_is_the_standards_own_is_none_for_them(tmp_path):
     assert [judged.totals["5.9", name] for name in values] == [FAILS, WORSE, WITHIN, WITHIN]
 
 
+@pytest.mark.parametrize("lost", ["reno", "cubic"])
+@pytest.mark.parametrize(("mine", "times", "verdict"), [
+    (6.0, "", FAILS), (6.0, "fails_times = 3", NONE), (1.0, "fails_times = 3", NONE),
+])  # fmt: skip
+def test_without_the_standards_nothing_is_so_many_times_theirs(
+    tmp_path, lost, mine, times, verdict
+):
+    """Their point at the last place failed: what is just above the bound there may be as theirs. A
+    bound without them is one, whoever else has a result."""
+    section = SECTION.replace("fails_above = 5", f"fails_above = 5\n{times}")
+    values = {"mine": [1.0, mine], "reno": [1.0, 4.0], "cubic": [1.0, 4.0], "bbr": [1.0, 1.0]}
+    judged = card(tmp_path, values, failed=lost, section=section)
+    of = judged.rows["r", "mine"]
+    assert of.verdict == verdict
+    assert [gap.why for gap in of.missing] == [f"not all seeds of {lost} to be held against"]
+    assert judged.rows["r", lost].verdict == NONE
+
+
 def test_what_has_no_result_is_never_counted_as_passed(tmp_path):
     names = {"mine": [0.1, 0.1], "reno": [1.0, 1.0], "cubic": [1.0, 1.0], "bbr": [1.0, 1.0]}
     assert card(tmp_path, names).totals["5.9", "mine"] == BETTER

@@ -7,9 +7,9 @@ and *within* otherwise. A reference is compared with the other references.
 
 A row fails where one place of one figure does. It is worse where one of its figures is worse at a
 quarter of its places or more, better where no figure is worse and one is better at half of the
-places. Where a place has not all seeds, or not all of a figure that has a bound, a row that fails
-nowhere cannot be judged. A section is what the worst of its rows is; better if none is worse and
-one is better.
+places. Where a place has not all seeds, its own or those of a standard that it is held against, or
+not all of a figure that has a bound, a row that fails nowhere cannot be judged. A section is what
+the worst of its rows is; better if none is worse and one is better.
 """
 
 from collections import defaultdict
@@ -160,6 +160,10 @@ def judge(
             there = defaultdict(set)
             for result in by_row[row.id]:
                 there[result["algorithm"], _place(row, result)].add(result["seed"])
+            short = {
+                place: {name for name in STANDARDS if {*seeds} - there[name, place]}
+                for place in places(row.scenario)
+            }
             for algorithm in algorithms:
                 missing = []
                 for place in places(row.scenario):
@@ -168,7 +172,7 @@ def judge(
                         gap = why_missing(row, algorithm, place)
                         of = f"{count} of {len(seeds)} seeds: " * (count < len(seeds))
                         missing.append(replace(gap, why=of + gap.why))
-                card.rows[row.id, algorithm] = _row(row, algorithm, values, missing, wanted)
+                card.rows[row.id, algorithm] = _row(row, algorithm, values, missing, wanted, short)
         for algorithm in algorithms:
             of = [card.rows[row.id, algorithm] for row in section.rows]
             card.totals[section.number, algorithm] = together(of)
@@ -241,14 +245,25 @@ def _place(row: Row, result: Result) -> Place:
 
 
 def _row(
-    row: Row, algorithm: str, values: Values, missing: list[Gap], wanted: Wanted
+    row: Row,
+    algorithm: str,
+    values: Values,
+    missing: list[Gap],
+    wanted: Wanted,
+    short: dict[Place, set[str]],
 ) -> RowVerdict:
+    """SHORT: which standards have not all seeds at a place."""
     without = {gap.place for gap in missing}
     cells, unknown = [], []
     for place in places(row.scenario):
         if place in without:
             continue
-        of_place = [_cell(figure, place, algorithm, values) for figure in row.figures]
+        lacking = {
+            figure: _lacking(figure, place, values, wanted, short[place]) for figure in row.figures
+        }
+        of_place = [
+            _cell(figure, place, algorithm, values, bool(lacking[figure])) for figure in row.figures
+        ]
         cells += of_place
         labels = [
             FIGURES[cell.figure.metric].label
@@ -257,10 +272,24 @@ def _row(
         ]
         if labels:
             unknown.append(Gap(place, f"not measured in all seeds: {', '.join(labels)}"))
+        if names := sorted(set().union(*lacking.values()) - {algorithm}):
+            unknown.append(Gap(place, f"not all seeds of {' and '.join(names)} to be held against"))
     verdict = _row_verdict(row, cells)
     if (missing or unknown) and verdict != FAILS:
         verdict = NONE
     return RowVerdict(row, algorithm, verdict, tuple(cells), (*missing, *unknown))
+
+
+def _lacking(
+    figure: Figure, place: Place, values: Values, wanted: Wanted, short: set[str]
+) -> set[str]:
+    """Return the standards that FIGURE is held against and that have not all of it at PLACE."""
+    lacking = short if figure.compared or figure.fails_times else set()
+    if figure.fails_times:
+        least = wanted.get((figure, place), 0)
+        counts = {name: values.get((figure, place, name)) for name in STANDARDS}
+        lacking = lacking | {n for n, value in counts.items() if (value.n if value else 0) < least}
+    return lacking
 
 
 def _row_verdict(row: Row, cells: list[Cell]) -> str:
@@ -279,7 +308,8 @@ def _row_verdict(row: Row, cells: list[Cell]) -> str:
     return BETTER if any(better >= BETTER_SHARE for _, better in shares) else WITHIN
 
 
-def _cell(figure: Figure, place: Place, algorithm: str, values: Values) -> Cell:
+def _cell(figure: Figure, place: Place, algorithm: str, values: Values, alone: bool) -> Cell:
+    """ALONE: the standards have no result to hold it against."""
     value = values.get((figure, place, algorithm))
     if value is None:
         return Cell(figure, place, WITHIN)
@@ -288,6 +318,7 @@ def _cell(figure: Figure, place: Place, algorithm: str, values: Values) -> Cell:
         for name in REFERENCES
         if (figure, place, name) in values
     }
+    there = {} if alone else there
     standards = [median for name, median in there.items() if name in STANDARDS]
     others = [median for name, median in there.items() if name != algorithm]
     verdict = compare(figure, value.median, others, standards)

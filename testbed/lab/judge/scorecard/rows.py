@@ -45,9 +45,11 @@ class Figure:
     compared: bool = True
 
     def fails(self, value: float, standards: list[float]) -> bool:
-        """Say whether VALUE breaks the bound; STANDARDS: what reno and cubic have there."""
+        """Say whether VALUE breaks the bound; STANDARDS: what reno and cubic have there, without
+        which nothing is so many times theirs."""
         above = self.fails_above is not None and value > self.fails_above
-        above = above and value > self.fails_times * max(standards, default=0.0)
+        if self.fails_times:
+            above = above and bool(standards) and value > self.fails_times * max(standards)
         return above or (self.fails_below is not None and value < self.fails_below)
 
     @property
