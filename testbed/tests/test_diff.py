@@ -8,13 +8,15 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 from conftest import TESTBED
 
 from lab.ask import scenario
 from lab.ask.figures import LESS, METRICS, NEITHER
-from lab.common.errors import BadInput
+from lab.common.errors import BadInput, LabError
 from lab.judge import diff, sides
 from lab.judge.ttest import p_below, upper_tail
+from lab.run import runs
 from lab.show import plots
 
 PLACES = [{"loss_pct": loss, "path": path} for loss in (0.1, 1, 5, 10) for path in ("a", "b")]
@@ -335,6 +337,27 @@ def test_a_run_by_ns3_has_no_commit(tmp_path):
 def test_what_breaks_is_no_answer_to_git(tmp_path):
     run = write_run(tmp_path / "run", 1.0)
     broken = write_run(tmp_path / "broken", 1.0)
-    (broken / "results.jsonl").write_text("{")
-    assert command(run, broken).returncode == 1
+    whole = (run / "results.jsonl").read_text()
+    (broken / "results.jsonl").write_text(whole[:-9])
+    done = command(run, broken)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert f"{broken}/results.jsonl, line 240: no JSON" in done.stderr
     assert command(run, broken, "--bisect").returncode == 125
+    (broken / "meta.json").write_text('{"points":\n')
+    with pytest.raises(BadInput, match=r"meta\.json, line 2: no JSON"):
+        runs.read_meta(broken)
+
+
+@pytest.mark.parametrize("broken", [LabError("x could not be measured"), KeyError("x")])
+def test_what_could_not_be_measured_is_no_regression(monkeypatch, capsys, broken):
+    """As a commit that does not build: scripts take status 1 for a regression."""
+
+    def fail(*_):
+        raise broken
+
+    monkeypatch.setattr(sides, "measure", fail)
+    for bisect, status in ((False, 4), (True, 125)):
+        with pytest.raises(typer.Exit) as ended:
+            diff.main("HEAD~1", "HEAD", scenario="demo", jobs=1, bisect=bisect)
+        assert ended.value.exit_code == status
+        assert "x could not be measured" in (told := capsys.readouterr().err) or "KeyError" in told

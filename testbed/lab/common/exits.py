@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from lab.common.errors import BadInput, LabError
 
-EXIT_FAILED, EXIT_BAD_INPUT, EXIT_GATE, EXIT_INTERRUPTED = 1, 2, 3, 130
+EXIT_FAILED, EXIT_BAD_INPUT, EXIT_GATE, EXIT_NOT_MEASURED, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 
 
 def run(command: Callable[..., object], name: str, program: str, shown: str = "") -> NoReturn:

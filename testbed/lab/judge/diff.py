@@ -23,6 +23,7 @@ from rich.table import Table
 from lab.ask.figures import LESS, METRICS, NEITHER
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
+from lab.common.exits import EXIT_NOT_MEASURED
 from lab.judge import sides
 from lab.judge.sides import SEEDS_MIN
 from lab.judge.ttest import p_below
@@ -304,7 +305,8 @@ def main(
       testbed/veno-lab diff results/good ./tcp_mine.c --bound 3%
       testbed/veno-lab diff ~/linux-6.12 ~/linux --scenario veno-single --algorithms bbr
 
-    Exit status: 0 no regression, 1 a regression, 2 bad input, 125 with --bisect: cannot be told.
+    Exit status: 0 no regression, 1 a regression, 2 bad input, 4 could not be measured (a commit
+    that does not build), 125 with --bisect: cannot be told, whatever the reason; 130 interrupted.
     docs/bisect.md says how to find the commit.
     """
     try:
@@ -320,12 +322,12 @@ def main(
         wanted = sides.Wanted(scenario, set_ or [], algorithms, seeds or 0, jobs)
         folders = sides.measure(a, b, wanted)
         status = _report(folders, of_metrics, options.names(algorithms), share, all_)
-    except Exception as error:  # git takes any status but this for an answer
-        if not bisect:
+    except Exception as error:  # nothing but a regression may end with a regression's status
+        if isinstance(error, BadInput) and not bisect:
             raise
         told = str(error) if isinstance(error, BadInput | LabError) else traceback.format_exc()
         typer.echo(f"diff: {told}", err=True)
-        status = EXIT_CANNOT_TELL
+        status = EXIT_CANNOT_TELL if bisect else EXIT_NOT_MEASURED
     raise typer.Exit(status if bisect or status != EXIT_CANNOT_TELL else 0)
 
 

@@ -22,12 +22,28 @@ def is_run(folder: Path) -> bool:
 
 def read_meta(folder: Path) -> dict[str, Any]:
     """Return how the run in FOLDER was made."""
-    return json.loads(_read(folder, META))
+    try:
+        return json.loads(_read(folder, META))
+    except ValueError as error:
+        raise _damaged(folder / META, getattr(error, "lineno", 1)) from None
 
 
 def read_results(folder: Path) -> list[dict[str, Any]]:
     """Return the results of the run in FOLDER, one for each point."""
-    return [json.loads(line) for line in _read(folder, RESULTS).splitlines()]
+    found = []
+    for number, line in enumerate(_read(folder, RESULTS).splitlines(), 1):
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            raise _damaged(folder / RESULTS, number) from None
+    return found
+
+
+def _damaged(path: Path, line: int) -> BadInput:
+    return BadInput(
+        f"{path}, line {line}: no JSON, as where a disk was full or a copy was broken off: run its"
+        " command again with --resume"
+    )
 
 
 def read_whole(folder: Path) -> list[dict[str, Any]]:
@@ -87,7 +103,7 @@ def _leaves(value: Any, *path: str) -> Iterator[tuple[str, Any]]:
 def _read(folder: Path, name: str) -> str:
     if not (folder / name).is_file():
         raise BadInput(f"{folder} is not the folder of a finished run: it has no {name}")
-    return (folder / name).read_text()
+    return (folder / name).read_text(errors="replace")
 
 
 def place_text(axes: dict[str, Any]) -> str:
