@@ -84,6 +84,23 @@ def test_quick_leaves_out_what_is_slow_and_says_so(capsys):
         papers._cheap(chosen[1:])
 
 
+def test_a_part_that_is_run_again_leaves_the_others_in_the_table(tmp_path, monkeypatch):
+    """And what names no experiment is no way to name all of them."""
+    ran, published = [], []
+    for name in ("jtcp-jr", "jtcp-k"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.json").write_text(json.dumps({"seeds": [1, 2]}))
+        (tmp_path / name / "results.jsonl").touch()
+    monkeypatch.setattr(papers, "_run", lambda one, *_: bool(ran.append(one.id)) or True)
+    monkeypatch.setattr(papers, "_publish", published.extend)
+    papers.main(out=tmp_path, only="jtcp-k", seeds=None, publish=True)
+    table = (tmp_path / "claims.md").read_text()
+    assert "| jtcp-jr |" in table and "| jtcp-k |" in table and "Smoke" not in table
+    assert ran == ["jtcp-k"] and [folder.name for folder in published] == ["jtcp-k"]
+    with pytest.raises(BadInput, match="--only ,: it names no scenario"):
+        papers.main(out=tmp_path, only=",", seeds=None)
+
+
 def test_quick_leaves_the_seeds_of_a_whole_run_alone(tmp_path, monkeypatch):
     """It has a folder of its own, and refuses one that was given and has more."""
     ran = []
@@ -116,7 +133,7 @@ def test_the_command_runs_an_experiment_and_goes_on_with_what_is_there(tmp_path)
         tables.append((tmp_path / "claims.md").read_text())
     assert tables[0] == tables[1] and "| jtcp-jr |" in tables[0]
     assert "not measured" not in tables[0] and "points," not in done.stderr
-    assert "\nSmoke test, not a result: one seed.\n" in tables[0]
+    assert "\nSmoke test, not a result, as it has one seed: jtcp-jr.\n" in tables[0]
     refused = subprocess.run([*command, "--publish"], capture_output=True, text=True)
     assert refused.returncode == 2 and "--quick is no result" in refused.stderr
 

@@ -27,7 +27,6 @@ from lab.show.listing import point_count
 RESULTS, QUICK_RESULTS = Path("results/papers"), Path("results/papers-quick")
 QUICK_S = 250.0  # of one core, that a scenario with one seed may cost with --quick
 TABLE = "claims.md"
-SMOKE = "Smoke test, not a result: one seed."
 
 app = options.new_app()
 
@@ -70,7 +69,8 @@ def main(
     ] = False,
 ) -> None:
     """Run every experiment of the five papers and hold their claims against what came of it: one
-    table, DIR/claims.md. What is finished is not run again, so Ctrl-C loses nothing.
+    table, DIR/claims.md, of all runs that DIR has. What is finished is not run again, so Ctrl-C
+    loses nothing.
 
     \b
     Examples:
@@ -88,6 +88,8 @@ def main(
     if publish and quick:
         raise BadInput("--quick is no result: nothing of it is published")
     jobs = options.job_count(jobs)
+    if only and not options.names(only):
+        raise BadInput(f"--only {only}: it names no scenario; leave it out for all of them")
     chosen = _chosen(options.names(only))
     count = 1 if quick else seeds
     if list_:
@@ -98,8 +100,8 @@ def main(
         chosen = _cheap(chosen)
         _check_quick([out / one.id for one in chosen])
     failed = [one.id for one in chosen if not _run(one, out / one.id, count, jobs)]
-    there = [one for one in chosen if runs.is_run(out / one.id)]
-    note = SMOKE if count == 1 else ""
+    there = [one for one in papersindex.experiments().values() if runs.is_run(out / one.id)]
+    note = _smoke([out / one.id for one in there])
     found = papersindex.rows_of_runs([(one, out / one.id) for one in there])
     write_atomically(out / TABLE, papersindex.page(found, note))
     _print(found)
@@ -107,7 +109,8 @@ def main(
         print(note)
     print(f"table: {out / TABLE}")
     if publish:
-        _publish([out / one.id for one in there if one.id not in failed])
+        ran = [one.id for one in chosen if one.id not in failed]
+        _publish([out / one.id for one in there if one.id in ran])
     if failed:
         print(f"papers: failed: {', '.join(failed)}", file=sys.stderr)
         raise typer.Exit(EXIT_FAILED)
@@ -145,6 +148,14 @@ def _check_quick(folders: list[Path]) -> None:
                 f"{folder} holds a run of {len(seeds)} seeds, of which --quick would leave one:"
                 " choose another --out"
             )
+
+
+def _smoke(folders: list[Path]) -> str:
+    """Say which of the runs in FOLDERS have one seed only; nothing if none has."""
+    single = [
+        folder.name for folder in folders if len(runs.read_meta(folder).get("seeds", [])) == 1
+    ]
+    return f"Smoke test, not a result, as it has one seed: {', '.join(single)}." if single else ""
 
 
 def _run(one: Scenario, folder: Path, seeds: int | None, jobs: int) -> bool:
