@@ -23,8 +23,8 @@ from lab.common.options import (
     Scheduler,
     Settings,
     Slurm,
+    check_jobs,
     check_seed,
-    job_count,
     names,
     overrides,
 )
@@ -147,7 +147,7 @@ def main(
     chosen = _algorithms(scenario, algorithms)
     numbers = _seeds(scenario, seeds, seed)
     crews.check(scheduler, slurm, jobs, backend)
-    jobs = job_count(jobs)
+    check_jobs(jobs)
     make_backend = partial(_with_modules, make_backend, module or [])
     with crews.gathered(scheduler, slurm) as crew:
         raise typer.Exit(_run(scenario, chosen, numbers, make_backend, jobs, crew, out, resume))
@@ -205,7 +205,7 @@ def _run(
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
     folder = folder or fresh_folder(scenario.id)
     store = Store(folder, resume, scenario.id)
-    jobs = min(jobs, len(todo)) if backend.side_by_side else 1
+    jobs = runner.guests_at_once(backend, jobs, len(todo))
     sweep = runner.run(scenario, todo, backend, store, jobs, crew)
     verdicts = claims.judge(scenario, sweep.results, seeds)
     console = Console(width=None if sys.stdout.isatty() else 120)

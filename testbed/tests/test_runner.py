@@ -22,6 +22,7 @@ from conftest import TESTBED, run_command
 from test_scenario import GOOD
 
 from lab.ask import points, scenario
+from lab.common import options
 from lab.common.errors import BadInput, LabError
 from lab.run import cpus, ended, runner
 from lab.run.backends.base import Backend, Outcome
@@ -308,6 +309,25 @@ def test_what_a_command_runs_keeps_what_it_has_when_that_is_interrupted(tmp_path
     _, told = outer.communicate()
     assert outer.returncode == 130 and (tmp_path / "kept").exists()
     assert told == "interrupted: the same command goes on\n"
+
+
+@pytest.mark.parametrize(
+    ("clock", "cpus", "jobs", "at_once"),
+    [
+        ("jumps", 1, 0, 8), ("jumps", 1, 3, 3), ("jumps", 1, 99, 20), ("real", 1, 0, 4),
+        ("real", 4, 0, 1), ("real", 3, 0, 2), ("real", 16, 0, 1), ("real", 4, 8, 8),
+    ],
+)  # fmt: skip
+def test_guests_in_real_time_have_the_processors_that_they_need(
+    monkeypatch, clock, cpus, jobs, at_once
+):
+    """On eight processors, which are those that the process may use; who asks for more gets it."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    backend = SimpleNamespace(side_by_side=True, clock=clock, cpus=cpus)
+    assert runner.guests_at_once(backend, jobs, 20) == at_once
+    assert runner.guests_at_once(SimpleNamespace(side_by_side=False), jobs, 20) == 1
+    assert options.job_count(0) == 8
 
 
 def test_machines_that_share_a_folder_do_not_share_processors(tmp_path, monkeypatch):

@@ -35,7 +35,12 @@ Modules = Annotated[
     ),
 ]
 Jobs = Annotated[
-    int, typer.Option(metavar="N", help="Points side by side.", show_default="all cores")
+    int,
+    typer.Option(
+        metavar="N",
+        help="Points side by side.",
+        show_default="all cores it may use; fewer in real time",
+    ),
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on in DIR; finished points are not run again.")
@@ -67,10 +72,20 @@ def overrides(settings: list[str] | None) -> dict[str, str]:
 
 
 def job_count(jobs: int) -> int:
-    """Return how many points run side by side."""
+    """Return how many points run side by side, in virtual time."""
+    check_jobs(jobs)
+    return jobs or usable_cpus()
+
+
+def check_jobs(jobs: int) -> None:
     if jobs < 0:
         raise BadInput(f"--jobs {jobs}: at least 1")
-    return jobs or os.cpu_count() or 1
+
+
+def usable_cpus() -> int:
+    """Return how many processors this process may use: by `taskset`, or in a container, fewer than
+    the machine has."""
+    return len(os.sched_getaffinity(0))
 
 
 def check_seed(number: int | None) -> None:

@@ -27,6 +27,7 @@ from lab.ask import lablink
 from lab.ask.links import link_of
 from lab.ask.parts import Scenario
 from lab.ask.points import Point
+from lab.common.options import usable_cpus
 from lab.measure import harm
 from lab.run import build as builds
 from lab.run.backends.base import Backend
@@ -48,6 +49,17 @@ class Sweep:
     failures: list[str] = field(default_factory=list)
     reused: int = 0
     interrupted: bool = False
+
+
+def guests_at_once(backend: Backend, jobs: int, points: int) -> int:
+    """Return how many guests of BACKEND work at so many POINTS side by side: JOBS, or for 0 as many
+    as the machine carries. In real time a guest is late whenever it waits for a processor, and what
+    emulates its devices takes a part of one more."""
+    if not backend.side_by_side:
+        return 1
+    if not jobs and backend.clock == "real":
+        jobs = max(1, usable_cpus() // (getattr(backend, "cpus", 1) + 1))
+    return min(jobs or usable_cpus(), points)
 
 
 def run(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command `veno-lab show`: what a scenario asks, its path as a picture, what it costs."""
 
-import os
 import textwrap
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from lab.ask import scenario as scenarios
 from lab.ask.parts import Axis, Scenario
 from lab.ask.questions import QUESTIONS
 from lab.common import options
-from lab.common.options import Settings
+from lab.common.options import Settings, usable_cpus
 from lab.judge import claims
 from lab.run import completion
 from lab.run.backends.base import BOOTS_WORTH
@@ -91,8 +90,8 @@ def _cost_text(scenario: Scenario) -> str:
     count = point_count(scenario)
     return (
         f"Cost: {count} points of {run.duration_s:g} virtual s with {run.seeds} seeds; about"
-        f" {_duration_text(expected_s(scenario) / (os.cpu_count() or 1))} on this machine's"
-        f" {os.cpu_count()} cores, by an estimate (the virtual lab's)."
+        f" {_duration_text(expected_s(scenario) / usable_cpus())} on this machine's"
+        f" {usable_cpus()} cores, by an estimate (the virtual lab's)."
     )
 
 

@@ -118,7 +118,7 @@ def main(
     asked, of_rows = options.names(algorithms), options.names(rows_)
     settings = options.overrides(set_)
     crews.check(scheduler, slurm, jobs, backend)
-    jobs = options.job_count(jobs)
+    options.check_jobs(jobs)
     _check(asked, of_rows, settings, paths, path_seed, seeds, backend)
     choice = Choice(of_rows, quick, paths, path_seed, tuple(settings.items()))
     sections = rows.load(choice)
@@ -237,7 +237,7 @@ class _Run:
             "set": dict(self.choice.overrides),
             "rows": [row.id for section in self.sections for row in section.rows],
         }
-        jobs = min(self.jobs, len(todo)) if self.backend.side_by_side else 1
+        jobs = runner.guests_at_once(self.backend, self.jobs, len(todo))
         sweep = runner.run_points(
             todo, self.backend, store, jobs, lambda _: False, about, harm.add, self.crew
         )
