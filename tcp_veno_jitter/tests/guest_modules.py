@@ -1271,7 +1271,7 @@ def check_lossy_handover(name):
     assert sum(carried) / 24 > 22, carried
 
 
-@claim("after seconds in which next to nothing passes, a small window is sent at once", "veno_jitter")
+@claim("after seconds without a packet a small window is sent at once", "veno_jitter")
 def check_near_outage(name):
     carried = []
     for slow_s in range(2, 8):
