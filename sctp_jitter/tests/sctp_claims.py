@@ -544,13 +544,16 @@ def check_burst():
     assert min(longest) > 60_000, longest
 
 
-@claim("where chunks are authenticated they are, too, and come after AUTH")
+@claim("where DATA is authenticated they are, too, and come after AUTH; not where only ASCONF is")
 def check_auth():
+    def prepare(sock: socket.socket) -> None:
+        sock.setsockopt(socket.IPPROTO_SCTP, net.SCTP_AUTH_CHUNK, bytes((DATA,)))
+
     for host in "ab":
         net.sysctl(host, "sctp.auth_enable", 1)
-        net.sysctl(host, "sctp.addip_enable", 1)  # whose chunks have to be
+        net.sysctl(host, "sctp.addip_enable", 1)  # whose chunks have to be, always
     timestamps(TIMESTAMP)
-    packets = transfer((100_000,))
+    packets = transfer((100_000,), prepare=prepare, prepare_listener=prepare)
     found = 0
     for packet in packets:
         kinds = [chunk.type for chunk in packet.chunks]
@@ -559,11 +562,12 @@ def check_auth():
             assert kinds.index(net.AUTH) < kinds.index(TIMESTAMP), kinds
         assert len(packet.raw) <= 1500
     assert found > 50
-    for host in "ab":
-        net.sysctl(host, "sctp.addip_enable", 0)
-    packets = transfer((100_000,))
-    assert any(packet.has(TIMESTAMP) for packet in packets)
-    assert not any(packet.has(net.AUTH) for packet in packets), "nobody asked for it"
+    for addip in (1, 0):
+        for host in "ab":
+            net.sysctl(host, "sctp.addip_enable", addip)
+        packets = transfer((100_000,))
+        assert any(packet.has(TIMESTAMP) for packet in packets)
+        assert not any(packet.has(net.AUTH) for packet in packets), "nobody asked for it"
     for host in "ab":
         net.sysctl(host, "sctp.auth_enable", 0)
     timestamps(0)

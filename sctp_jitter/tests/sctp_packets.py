@@ -1039,12 +1039,12 @@ def check_asconf_again():
         assert 0 not in names, "two paths of one name"
 
 
-@claim("chunks that have to be authenticated: times without AUTH are ignored, with it returned")
+@claim("SACKs that have to be authenticated: times without AUTH are ignored, with it returned")
 def check_auth():
     with Wire(auth_enable=1, addip_enable=1) as wire:
-        peer = sp.AuthPeer(wire, answers=False).accept()
+        peer = sp.AuthPeer(wire, answers=False).accept(sp.wants_signed(sp.SACK))
         listed = sp.parameters(peer.their_init.body[16:])[sp.CHUNK_LIST]
-        assert TIMESTAMP in listed and sp.ASCONF in listed
+        assert {TIMESTAMP, sp.SACK, sp.ASCONF} <= set(listed)
         assert not returned(peer, timestamp(1))
         peer.signs = True
         (echo,) = returned(peer, timestamp(2))
@@ -1065,6 +1065,79 @@ def check_no_auth():
         assert echo.sent_us == 2
         peer.write()
         assert stamps(peer.heard[-1]) and not any(packet.has(sp.AUTH) for packet in peer.heard)
+
+
+WITH_ASCONF = {"auth_enable": 1, "addip_enable": 1}
+
+
+def waited(peer: sp.AuthPeer) -> list[sp.Packet]:
+    """Let a message of 3000 bytes wait for the association; return the packets it then makes."""
+    peer.connect_by(3000)
+    packets = [packet for packet in peer.heard if packet.has(sp.DATA)]
+    assert whole(packets) and not any(packet.has(sp.AUTH) for packet in packets)
+    assert sum(len(one.payload) for packet in packets for one in sp.data_of(packet)) == 3000
+    peer.acknowledge(packets[-1])
+    return packets
+
+
+def written(peer: sp.AuthPeer, octets: int) -> list[sp.Packet]:
+    """Let a message be sent; return its packets."""
+    before = len(peer.heard)
+    peer.write_to(octets)
+    packets = peer.since(before)
+    for packet in packets:
+        peer.acknowledge(packet)
+    return packets
+
+
+def whole(packets: list[sp.Packet]) -> bool:
+    """Is none of them longer than the path MTU, and none a fragment of IP?"""
+    return all(
+        len(packet.raw) <= MTU_BYTES and not struct.unpack_from(">H", packet.raw, 6)[0] & 0x3FFF
+        for packet in packets
+    )
+
+
+@claim("ASCONF alone has to be authenticated: DATA has times and no AUTH, that which waited, too")
+def check_auth_of_asconf():
+    with Wire(**WITH_ASCONF) as wire:
+        peer = sp.AuthPeer(wire, answers=False, lists=None)
+        packets = waited(peer)
+        listed = sp.parameters(peer.their_init.body[16:])[sp.CHUNK_LIST]
+        assert sp.ASCONF in listed and TIMESTAMP not in listed, listed
+        assert stamps(packets[-1]), "it had room for one"
+        for octets in (1, 1440, 1452):
+            (packet,) = written(peer, octets)
+            assert len(stamps(packet)) == (octets <= PAYLOAD_BYTES), octets
+        (echo,) = returned(peer, timestamp(2))
+        assert echo.sent_us == 2 and whole(peer.heard)
+        assert not any(packet.has(sp.AUTH) for packet in peer.heard)
+
+
+@claim(
+    "times alone have to be authenticated: DATA and SACKs have no AUTH for their sake, nor times"
+)
+def check_auth_of_times():
+    with Wire(**WITH_ASCONF) as wire:
+        peer = sp.AuthPeer(wire, answers=False, lists=(sp.ASCONF, TIMESTAMP))
+        waited(peer)
+        for octets in (1, 1452):
+            assert len(written(peer, octets)) == 1
+        assert not returned(peer, timestamp(2)) and whole(peer.heard)
+        assert not any(packet.has(kind) for packet in peer.heard for kind in (sp.AUTH, TIMESTAMP))
+
+
+@claim("SACKs have to be authenticated: DATA is, too, for its time, but not that which waited")
+def check_auth_of_sacks():
+    with Wire(**WITH_ASCONF) as wire:
+        peer = sp.AuthPeer(wire, answers=False, lists=(sp.SACK, TIMESTAMP))
+        assert not any(packet.has(TIMESTAMP) for packet in waited(peer))
+        (packet,) = written(peer, 1000)
+        assert [found.type for found in packet.chunks] == [sp.AUTH, TIMESTAMP, sp.DATA]
+        (echo,) = returned(peer, timestamp(2))
+        kinds = [[found.type for found in packet.chunks] for packet in peer.heard]
+        assert [sp.AUTH, TIMESTAMP, sp.SACK] in kinds, kinds
+        assert echo.sent_us == 2 and whole(peer.heard)
 
 
 # --- at the end ---------------------------------------------------------------------------

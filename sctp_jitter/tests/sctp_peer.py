@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from sctp_net import (
     CLIENT_PORT,
     PORT,
+    SCTP_AUTH_CHUNK,
     SCTP_BINDX_ADD,
     SCTP_CONG_CONTROL,
     SCTP_NODELAY,
@@ -351,8 +352,8 @@ class Peer:
 
     # --- how the association comes and goes ---
 
-    def _socket(self, prepare) -> socket.socket:
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_SCTP)
+    def _socket(self, prepare, style=socket.SOCK_STREAM) -> socket.socket:
+        sock = socket.socket(socket.AF_INET, style, IPPROTO_SCTP)
         sock.setsockopt(IPPROTO_SCTP, SCTP_NODELAY, 1)
         if prepare:
             prepare(sock)
@@ -371,6 +372,15 @@ class Peer:
 
     def connect(self, prepare=None, homes: int = 1) -> "Peer":
         self.start_connect(prepare, homes)
+        self.wire.wait(lambda: self.up)
+        return self
+
+    def connect_by(self, octets: int) -> "Peer":
+        """A one-to-many socket of the kernel connects because a message is to be sent."""
+        self.sock = self._socket(None, socket.SOCK_SEQPACKET)
+        self.sock.setsockopt(IPPROTO_SCTP, SCTP_BINDX_ADD, addresses(HERE[0], port=self.own_port))
+        self.sock.setblocking(False)
+        self.write_to(octets)
         self.wire.wait(lambda: self.up)
         return self
 
@@ -567,6 +577,11 @@ class Peer:
             self.sock.send(bytes(octets))
         self.wire.drain()
 
+    def write_to(self, octets: int) -> None:
+        """The same of a one-to-many socket, one message."""
+        self.sock.sendto(bytes(octets), (PEER[0], self.port))
+        self.wire.drain()
+
     def info(self) -> Info:
         return diag()[self.own_port, self.port]
 
@@ -578,21 +593,40 @@ class Peer:
         return self.heard[packets:]
 
 
+def wants_signed(*kinds: int) -> Callable[[socket.socket], None]:
+    """Return what has a socket of the kernel want such chunks of its peers with AUTH."""
+
+    def prepare(sock: socket.socket) -> None:
+        for kind in kinds:
+            sock.setsockopt(IPPROTO_SCTP, SCTP_AUTH_CHUNK, bytes((kind,)))
+
+    return prepare
+
+
 @dataclass
 class AuthPeer(Peer):
-    """A peer that can authenticate packets (RFC 4895), with HMAC-SHA1."""
+    """A peer that can authenticate packets (RFC 4895), with HMAC-SHA1. LISTS: the chunks that it
+    wants authenticated; None: those that the kernel does, which has to connect then."""
 
     signs: bool = False
     shared: bytes = b""
+    lists: tuple[int, ...] | None = (ASCONF,)
 
     def __post_init__(self):
-        self.own = {
-            RANDOM: bytes(range(32)), CHUNK_LIST: bytes((ASCONF,)),
-            HMAC_ALGORITHM: b"\0\1",
-        }  # fmt: skip
         self.extensions += (AUTH,)
-        self.more_parameters = b"".join(parameter(*each) for each in self.own.items())
+        self._list(bytes(self.lists or ()))
         super().__post_init__()
+
+    def _list(self, kinds: bytes) -> None:
+        self.own = {RANDOM: bytes(range(32)), CHUNK_LIST: kinds, HMAC_ALGORITHM: b"\0\1"}
+        self.more_parameters = b"".join(parameter(*each) for each in self.own.items())
+
+    def _take_init(self, found: Chunk) -> None:
+        if self.lists is None:
+            self._list(parameters(found.body[16:]).get(CHUNK_LIST, b""))
+        super()._take_init(found)
+
+    HANDLERS = Peer.HANDLERS | {INIT: _take_init}
 
     def key(self) -> bytes:
         """Section 6.1: both ends' parameters, the smaller vector first."""
