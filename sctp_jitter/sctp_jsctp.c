@@ -176,7 +176,7 @@ MODULE_PARM_DESC(queue_percent,
  * @min_rtt_us: smallest round trip (us), 0: none yet
  * @srtt_us: smoothed round trip (us), 0: none yet
  * @timed: @newest came with this SACK
- * @paused: @newest was sent after a pause
+ * @paused: there was a pause since the last estimate
  * @timed_out: nothing is acknowledged since a timeout
  * @abe: this is jsctp_abe
  * @doubted: the peer's times contradict the round trips of the last one
@@ -449,15 +449,19 @@ static void jsctp_end_round(struct sctp_transport *t, struct jsctp *j)
 		jsctp_note_losses(t, j);
 }
 
-/* A pause may be longer than the clock goes without a wrap. */
-static void jsctp_note_queue(struct sctp_transport *t, struct jsctp *j)
+/*
+ * A pause may be longer than the clock goes without a wrap. PAUSED: the newest packet
+ * was sent after one.
+ */
+static void jsctp_note_queue(struct sctp_transport *t, struct jsctp *j,
+			     bool paused)
 {
 	u32 transit_us = j->newest.received_us - j->newest.sent_us;
 	u32 above_us = j->newest.rtt_us - min(j->newest.rtt_us, j->min_rtt_us);
 	u32 queue_us = forward_queue_update(&j->forward, transit_us, above_us,
 					    JSCTP_TICK_US);
 
-	if (!j->srtt_us || j->paused)
+	if (!j->srtt_us || paused)
 		jsctp_start_round(j);
 	j->round_queue_us = min(j->round_queue_us, queue_us);
 	j->round_above_us = min(j->round_above_us, above_us);
@@ -488,14 +492,16 @@ static void jsctp_timed(struct sctp_transport *t,
 			const struct sctp_cong_times *times)
 {
 	struct jsctp *j = sctp_cong_priv(t);
+	bool paused = j->srtt_us &&
+		      times->sent_us - j->newest.sent_us > j->srtt_us;
 
-	j->paused = j->srtt_us &&
-		    times->sent_us - j->newest.sent_us > j->srtt_us;
+	/* more than one time may come before anything is acknowledged */
+	j->paused |= paused;
 	j->timed = 1;
 	j->newest = *times;
 
 	jsctp_note_min_rtt(j, times->rtt_us);
-	jsctp_note_queue(t, j);
+	jsctp_note_queue(t, j, paused);
 	jsctp_note_srtt(j, times->rtt_us);
 }
 

@@ -704,6 +704,27 @@ def check_stops_listening():
         assert peer.info().cwnd > before + 4 * MTU_BYTES, (before, peer.info())
 
 
+@claim("a pause is no slower path, where a SACK that acknowledges nothing tells of it first, too")
+def check_pause():
+    with flowing("jsctp") as peer:
+        peer.bulk = False
+        peer.wire.run(2)
+        bandwidth = told("bw_bytes_per_s")
+        peer.answers = False
+        peer.wire.run(10)
+        before = len(peer.heard)
+        peer.write(2)
+        packets = [packet for packet in peer.since(before) if packet.has(sp.DATA)]
+        times = [replace(stamp, flags=stamp.flags | ECHO, received_us=peer.clock.us(sp.clock_us()))
+                 for packet in packets for stamp in stamps(packet)]  # fmt: skip
+        peer.wire.run(RTT_US / 1e6)
+        peer.sack(truth(times[0]))
+        for packet in packets:
+            peer.receive(sp.data_of(packet))
+        peer.sack(truth(times[1]))
+        assert told("sent_us") and told("bw_bytes_per_s") > bandwidth / 2, bandwidth
+
+
 @claim("20 minutes without an echo, and times are learnt again")
 def check_silence():
     with flowing("jsctp", echoes=lambda _peer, _stamp: []) as peer:
