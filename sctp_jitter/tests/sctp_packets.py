@@ -1060,6 +1060,34 @@ def check_asconf_again():
         assert 0 not in names, "two paths of one name"
 
 
+class HalfDeaf(Peer):
+    """From some time on it does not hear HEARTBEATs to its second address."""
+
+    deaf = False
+
+    def _take_heartbeat(self, found: sp.Chunk) -> None:
+        if not self.deaf or not self.path:
+            super()._take_heartbeat(found)
+
+    HANDLERS = Peer.HANDLERS | {sp.HEARTBEAT: _take_heartbeat}
+
+
+@claim("a SACK that has to leave by another path than its DATA came from has no echo")
+def check_other_way_back():
+    soon = {"path_max_retrans": 1, "hb_interval": 500, "rto_initial": 500, "rto_min": 200,
+            "rto_max": 1000}  # fmt: skip
+    with Wire(**DYNAMIC, **soon) as wire:
+        peer = HalfDeaf(wire, answers=False).connect(homes=2)
+        asconf(peer, peer.first_tsn, change(sp.ADD_ADDRESS))
+        for failed in (False, True):
+            peer.deaf = failed
+            wire.run(10)
+            before = len(peer.heard)
+            assert len(returned(peer, timestamp(9 + failed), path=1)) == (not failed)
+            to = {packet.raw[16:20] for packet in peer.since(before) if packet.has(sp.SACK)}
+            assert to == {socket.inet_aton(PEER[not failed])}, to
+
+
 @claim("SACKs that have to be authenticated: times without AUTH are ignored, with it returned")
 def check_auth():
     with Wire(auth_enable=1, addip_enable=1) as wire:
