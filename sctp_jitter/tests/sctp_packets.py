@@ -174,22 +174,26 @@ class Meddled(Peer):
 
 
 CHANGES = (
-    {"timestamp_chunk": 0},
-    {"timestamp_chunk": TIMESTAMP - 1},
-    {"congestion_control": "jsctp_abe", "miss_indications": 255, "idle_retransmit": 1},
+    (TIMESTAMP, {"timestamp_chunk": 0}),
+    (TIMESTAMP, {"timestamp_chunk": TIMESTAMP - 1}),
+    (0, {"timestamp_chunk": TIMESTAMP}),
+    (TIMESTAMP - 1, {"timestamp_chunk": TIMESTAMP}),
+    (TIMESTAMP, {"congestion_control": "jsctp_abe", "miss_indications": 255, "idle_retransmit": 1}),
 )
 
 
 @claim("sysctls that change during the handshake do no harm; what was offered is what counts")
 def check_meddled():
-    for changes in CHANGES:
+    for offered, changes in CHANGES:
         for way in ("connect", "accept"):
-            with Wire() as wire:
+            with Wire(timestamp_chunk=offered) as wire:
                 peer = Meddled(wire)
                 peer.changes = changes
                 getattr(peer, way)()
-                offers = wire.sysctls | (changes if way == "accept" else {})
-                agreed = offers["timestamp_chunk"] == TIMESTAMP
+                agreed = offered == TIMESTAMP
+                known = sp.parameters(peer.their_init.body[16:])
+                listed = known.get(sp.SUPPORTED_EXTENSIONS, b"")
+                assert (TIMESTAMP in listed) == agreed, (changes, way)
                 peer.write()
                 wire.run(0.5)
                 assert not peer.aborted and len(peer.delivered) == 1, (changes, way)
