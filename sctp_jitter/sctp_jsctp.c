@@ -66,6 +66,11 @@
  *                                          exceed
  *
  * That is also what a congested way back looks like, where it is as RFC 9260.
+ * Who hides a queue that our clock has seen without gains half of it at most. But
+ * the clock bounds a round trip from below only: who delays all SACKs and echoes
+ * from the first packet on, and the less the longer the queue is, has all of the
+ * queue in min RTT, and may claim any. It pays by that round trip for good, and
+ * has what this is without Q; what it loses then is heard as noise.
  *
  *   symbol        field                 unit
  *   S, R          newest                us; our clock, the peer's

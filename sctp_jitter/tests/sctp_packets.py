@@ -681,6 +681,84 @@ def check_hidden_queue():
             assert_whole(peer)
 
 
+QUEUE_US = 100_000  # of the bottleneck that two flows share, 6 Mb/s
+
+
+class Sharing(Peer):
+    """One of several whose packets a full queue drops; it does not keep what it hears."""
+
+    lost = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.loses = self.overflows
+
+    def take(self, packet: sp.Packet) -> None:
+        super().take(packet)
+        self.heard.clear()
+
+    def overflows(self, _one: Data) -> bool:
+        full = self.wire.link.idle_us - self.wire.now_us > QUEUE_US
+        self.lost += full
+        return full
+
+
+class Delaying(Sharing):
+    """All of its answers come so long after the packet was sent that no queue shows; it says that
+    each packet arrived as late after it was sent."""
+
+    total_us = RTT_US + QUEUE_US + 5000
+    ahead_us: int | None = None  # the kernel's clock of its queue's
+
+    def arrive(self, sent: list[Data], stamp: Stamp | None, at_us: int, path: int) -> None:
+        self.receive(sent)
+        back_us = at_us + self.wire.link.delay_us
+        if stamp:
+            if self.ahead_us is None:
+                self.ahead_us = stamp.sent_us - at_us + self.wire.link.delay_us
+            sent_us = at_us - (at_us - stamp.sent_us + self.ahead_us & MASK)
+            back_us = max(back_us, sent_us + self.total_us)
+            self.newest = replace(stamp, flags=stamp.flags | ECHO,
+                                  received_us=self.clock.us(sent_us))  # fmt: skip
+        answer = self.build(*self.echo(), self.sack_chunk(), path=path)
+        self.wire.at(back_us, lambda: self.wire.inject(answer))
+
+
+def shares(*flows: tuple[type[Sharing], str], run_s: float = 30) -> list[float]:
+    """Return which part of the path each of the flows carries; say how much the queue drops."""
+    with Wire(Link(service_us=NARROW)) as wire:
+        peers = []
+        for n, (kind, algorithm) in enumerate(flows):
+            peer = kind(wire, port=2000 + n, own_port=4000 + n)
+            peer.connect().choose(algorithm)
+            peer.sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 20)
+            peers.append(peer)
+        for peer in peers:
+            peer.bulk = True
+        wire.run(5)
+        before = [(len(peer.delivered), peer.lost, len(peer.sent_tsns)) for peer in peers]
+        wire.run(run_s)
+        parts = []
+        for peer, (kind, name), (delivered, lost, sent) in zip(peers, flows, before, strict=True):
+            parts.append((len(peer.delivered) - delivered) * NARROW / 1e6 / run_s)
+            dropped = (peer.lost - lost) / (len(peer.sent_tsns) - sent)
+            print(f"# {kind.__name__} {name}: {parts[-1]:.2f} of the path, {dropped:.1%} dropped")
+        if Delaying in (kind for kind, _ in flows):
+            assert told("min_rtt_us") > RTT_US + QUEUE_US, "the queue shows in the round trips"
+        return parts
+
+
+@claim("a peer that delays all answers hides its queue: it pays by its round trip, and takes more")
+def check_delayed_answers():
+    """A limit, not a virtue: docs/sctp.md has the figures."""
+    fair, _ = shares((Sharing, "rfc9260"), (Sharing, "rfc9260"))
+    honest, _ = shares((Sharing, "rfc9260"), (Sharing, "jsctp_abe"))
+    left, taken = shares((Sharing, "rfc9260"), (Delaying, "jsctp_abe"))
+    assert honest > fair - 0.05 and 0.1 < left < fair and taken < 0.8, (fair, honest, left, taken)
+    (alone,), (whole,) = (shares((kind, "jsctp_abe")) for kind in (Delaying, Sharing))
+    assert alone < 0.9 < whole, (alone, whole)
+
+
 @claim("a peer that stops returning times: what they said is not held against later losses")
 def check_stops():
     for algorithm in OURS:
