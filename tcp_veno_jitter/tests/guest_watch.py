@@ -153,8 +153,15 @@ def _nobody():
         of_root = json.loads(watch("--json", "--ours"))
         rows = json.loads(watch("--json", "--ours", user=NOBODY))
         assert len(rows) == 1 and rows[0]["losses_random"] is None
-        assert of_root[0] == rows[0] | {"losses_random": 0, "losses_congestion": 0}
-        assert rows[0]["cwnd_pkts"] == flow.info().cwnd_pkts
+        told, seen = (
+            {key for key, value in row.items() if value is not None}
+            for row in (of_root[0], rows[0])
+        )
+        assert told - seen == {"losses_random", "losses_congestion"} and seen <= told
+        # between two looks packets come and go
+        same = [key for key in seen if isinstance(rows[0][key], str)]
+        assert "local" in same and all(of_root[0][key] == rows[0][key] for key in same)
+        assert abs(rows[0]["cwnd_pkts"] - flow.info().cwnd_pkts) <= 2
 
 
 @claim("the log has a line for each look with the rates between, and ends with the command")
