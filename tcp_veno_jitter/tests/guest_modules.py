@@ -1189,38 +1189,37 @@ def check_overtaken(name):
     assert resent < 12 * 500, (mbps, resent)
 
 
-@claim("a path that gets longer is found out: its length is no queue", "veno_jitter")
-def check_longer(name):
+def carried_after(name, change, wait_s, for_s, flows=24, **path):
+    """Return what each of FLOWS carries (Mb/s) once CHANGE has happened to its PATH, which loses
+    1 %; they begin at different times of a turn."""
     carried = []
-    for turn in range(6):
+    for turn in range(flows):
         net.PORT += 1
-        with Path(20, delay_ms=20, queue_pkts=66) as path:
-            path.lose("1%")
+        with Path(**path) as network:
+            network.lose("1%")
             with Flow(name) as flow:
-                time.sleep(10 + 0.8 * turn)
-                path.delay_ms = 40
-                path.lose("1%")
-                time.sleep(30)
-                carried.append(goodput_mbps([flow], 20))
-    # of 18.9; each loss was one at the top of a deep queue, for five minutes: 3
-    assert sum(carried) / 6 > 15, carried
-
-
-def carried_after(name, change, wait_s, for_s):
-    """Return what each of 24 flows carries (Mb/s) once CHANGE has happened to its path, which
-    loses 1 %; they begin at different times of a turn."""
-    carried = []
-    for turn in range(24):
-        net.PORT += 1
-        with Path(50, delay_ms=20, queue_pkts=400) as path:
-            path.lose("1%")
-            with Flow(name) as flow:
-                time.sleep(10 + 0.2 * turn)
-                change(path)
-                path.lose("1%")
+                time.sleep(10 + 4.8 * turn / flows)
+                change(network)
+                network.lose("1%")
                 time.sleep(wait_s)
                 carried.append(goodput_mbps([flow], for_s))
     return carried
+
+
+# of 47.5 Mb/s that can be carried
+FAST = {"rate_mbps": 50, "delay_ms": 20, "queue_pkts": 400}
+
+
+@claim("a path that gets longer is found out: its length is no queue", "veno_jitter")
+def check_longer(name):
+    def lengthen(path):
+        path.delay_ms = 40
+
+    carried = carried_after(
+        name, lengthen, wait_s=30, for_s=20, flows=6, rate_mbps=20, delay_ms=20, queue_pkts=66
+    )
+    # of 18.9; each loss was one at the top of a deep queue, for five minutes: 3
+    assert sum(carried) / 6 > 15, carried
 
 
 @claim("a path that gets longer by a sixth is found out within two looks", "veno_jitter")
@@ -1229,7 +1228,7 @@ def check_slightly_longer(name):
         path.delay_ms = 23
         path.set_delay(23)
 
-    carried = carried_after(name, lengthen, wait_s=14, for_s=5)
+    carried = carried_after(name, lengthen, wait_s=14, for_s=5, **FAST)
     # of 47.5, but one in six has taken others to be there by then, and 4; its losses were at the
     # top of a queue, and it drained in vain: 15 by the mean, 24 at most
     assert sum(carried) / 24 > 30, carried
@@ -1237,14 +1236,9 @@ def check_slightly_longer(name):
 
 @claim("alone on a slow path, looks for its length cost nothing once it is seen", "veno_jitter")
 def check_looks_cost_nothing(name):
-    carried = []
-    for _ in range(4):
-        net.PORT += 1
-        with Path(2, delay_ms=45, queue_pkts=50) as path:
-            path.lose("1%")
-            with Flow(name) as flow:
-                time.sleep(10)
-                carried.append(goodput_mbps([flow], 60))
+    carried = carried_after(
+        name, lambda _: None, wait_s=0, for_s=60, flows=4, rate_mbps=2, delay_ms=45, queue_pkts=50
+    )
     # of 1.89; a look each 1.25 s although the one before had seen it: 1.77
     assert sum(carried) / 4 > 1.84, carried
 
@@ -1255,7 +1249,7 @@ def check_lossy_outage(name):
         path.lose("85%")
         time.sleep(0.9)
 
-    carried = carried_after(name, lose_most, wait_s=1, for_s=3)
+    carried = carried_after(name, lose_most, wait_s=1, for_s=3, **FAST)
     # when it was told that the path had no room, by the mean: 21
     assert sum(carried) / 24 > 32, carried
 
@@ -1268,7 +1262,7 @@ def check_lossy_handover(name):
         path.lose("30%")
         time.sleep(0.9)
 
-    carried = carried_after(name, hand_over, wait_s=6, for_s=4)
+    carried = carried_after(name, hand_over, wait_s=6, for_s=4, **FAST)
     # a second excess made it a path without room, the base of before kept noise from being heard: 5
     # by the mean; now 2 to 7 of 24 still end so, and the mean is 33 to 40
     assert sum(carried) / 24 > 22, carried
