@@ -28,6 +28,23 @@ bool tfrc_is_confirmed(const void *packet, size_t bytes,
 					      data.connection_id);
 }
 
+/* What such answers have in common: which packet they are to. */
+static size_t answer_to(const struct wire_data *data, uint8_t flags,
+			uint64_t number, uint32_t challenge,
+			uint8_t answer[TFRC_FEEDBACK_MAX_BYTES])
+{
+	const struct wire_feedback fb = {
+		.flags = flags,
+		.connection_id = data->connection_id,
+		.number = number,
+		.echo_seq = data->seq,
+		.echo_nonce = data->nonce,
+		.challenge = challenge,
+	};
+
+	return wire_put_feedback(answer, &fb);
+}
+
 /*
  * The edge stays at 0: a receiver that begins with the next packet must be able
  * to say that it has not got this one. X_recv is 0: nothing grows before.
@@ -37,14 +54,22 @@ size_t tfrc_challenge(const void *packet, size_t bytes,
 		      size_t peer_bytes,
 		      uint8_t answer[TFRC_FEEDBACK_MAX_BYTES])
 {
-	struct wire_feedback fb = {.number = 1};
 	struct wire_data data;
 
 	if (wire_get_data(packet, bytes, &data))
 		return 0;
-	fb.connection_id = data.connection_id;
-	fb.echo_seq = data.seq;
-	fb.echo_nonce = data.nonce;
-	fb.challenge = challenge_to(key, peer, peer_bytes, data.connection_id);
-	return wire_put_feedback(answer, &fb);
+	return answer_to(&data, 0, 1,
+			 challenge_to(key, peer, peer_bytes,
+				      data.connection_id),
+			 answer);
+}
+
+size_t tfrc_reject(const void *packet, size_t bytes,
+		   uint8_t answer[TFRC_FEEDBACK_MAX_BYTES])
+{
+	struct wire_data data;
+
+	if (wire_get_data(packet, bytes, &data))
+		return 0;
+	return answer_to(&data, WIRE_FEEDBACK_UNKNOWN, 0, 0, answer);
 }

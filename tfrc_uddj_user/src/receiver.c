@@ -734,17 +734,3 @@ bool tfrc_is_answered(const void *packet, size_t bytes)
 	return !wire_get_data(packet, bytes, &data) &&
 	       (data.acked_edge || data.challenge);
 }
-
-size_t tfrc_reject(const void *packet, size_t bytes,
-		   uint8_t answer[TFRC_FEEDBACK_MAX_BYTES])
-{
-	struct wire_feedback fb = {.flags = WIRE_FEEDBACK_UNKNOWN};
-	struct wire_data data;
-
-	if (wire_get_data(packet, bytes, &data))
-		return 0;
-	fb.connection_id = data.connection_id;
-	fb.echo_seq = data.seq;
-	fb.echo_nonce = data.nonce;
-	return wire_put_feedback(answer, &fb);
-}
