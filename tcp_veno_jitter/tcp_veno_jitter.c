@@ -593,19 +593,29 @@ static __always_inline bool vj_note_time(struct veno_jitter *vj,
 	return peer_clock_advance(&vj->clock, tp->rx_opt.rcv_tsval);
 }
 
+/* Is so much above base more than a little? */
+static bool vj_is_much(const struct veno_jitter *vj, u32 above_us)
+{
+	return above_us > vj->base_us >> (VJ_ROOM_SHIFT + 1);
+}
+
 /* Is it more than base, not by a little? */
 static bool vj_exceeds_base(const struct veno_jitter *vj, u32 rtt_us)
 {
-	return rtt_us > vj->base_us + (vj->base_us >> (VJ_ROOM_SHIFT + 1));
+	return rtt_us > vj->base_us && vj_is_much(vj, rtt_us - vj->base_us);
 }
 
 /*
  * A packet that met nobody's queue, or less than base says; where base has not been
  * seen for long, one that has waited less than all since by a 64th of base.
+ *
+ * Return: how much its RTT is above base (us).
  */
-static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
-			 u32 rtt_us)
+static __always_inline u32 vj_note_base(struct veno_jitter *vj,
+					const struct tcp_sock *tp, u32 rtt_us)
 {
+	u32 above_us = rtt_us - vj->base_us;
+
 	if (unlikely(rtt_us < vj->base_us)) {
 		/*
 		 * who overtook others took another way, who is behind a hole met less;
@@ -614,16 +624,18 @@ static void vj_note_base(struct veno_jitter *vj, const struct tcp_sock *tp,
 		if (vj->base_us != ~0U &&
 		    (tp->sacked_out || (u32)tp->tcp_mstamp - rtt_us !=
 				       (u32)tp->first_tx_mstamp))
-			return;
+			return 0;
 		vj->base_us = rtt_us;
+		above_us = 0;
 	}
-	if (vj_exceeds_base(vj, rtt_us)) {
+	if (vj_is_much(vj, above_us)) {
 		if (rtt_us > vj->recent_us)
-			return;
+			return above_us;
 		rtt_us -= vj->base_us >> VJ_LITTLE_SHIFT;
 	}
 	vj->recent_us = rtt_us;
 	vj->base_stamp = vj_stamp(tp);
+	return above_us;
 }
 
 /*
@@ -666,11 +678,20 @@ static u32 vj_sack_wait_us(const struct veno_jitter *vj,
 }
 
 /*
- * Did this packet meet a queue? Noise is heard in the last round trip of a hold, while
- * the window listens, and in SHARED; elsewhere nobody asks.
+ * Is noise heard at this ACK? In the last round trip of a hold, while the window
+ * listens, and in SHARED; elsewhere nobody asks, so most ACKs take one test of both.
  */
-static void vj_note_quiet(struct veno_jitter *vj, const struct tcp_sock *tp,
-			  u32 queue_us, u32 above_us)
+static __always_inline bool vj_asks_quiet(const struct veno_jitter *vj)
+{
+	if (!vj->hold && !(vj->state & VJ_SHARED))
+		return false;
+	return vj->hold == 1 || vj->state == VJ_SHARED;
+}
+
+/* Did this packet meet a queue? */
+static __always_inline void vj_note_quiet(struct veno_jitter *vj,
+					  const struct tcp_sock *tp,
+					  u32 queue_us, u32 above_us)
 {
 	u32 quiet_us = vj_quiet_us(vj);
 
@@ -689,9 +710,9 @@ static void vj_note_quiet(struct veno_jitter *vj, const struct tcp_sock *tp,
  * q of the newest packet (us). Unless its ACK has a time of the receiver's clock, and
  * no older one, and the tick is known, the queues there and back are one.
  */
-static u32 vj_forward_queue_us(struct veno_jitter *vj,
-			       const struct tcp_sock *tp, u32 rtt_us,
-			       u32 above_us)
+static __always_inline u32 vj_forward_queue_us(struct veno_jitter *vj,
+					       const struct tcp_sock *tp,
+					       u32 rtt_us, u32 above_us)
 {
 	u32 sent_us = (u32)tp->tcp_mstamp - rtt_us;
 	u32 transit_us, queue_us;
@@ -710,17 +731,17 @@ static u32 vj_forward_queue_us(struct veno_jitter *vj,
 	return likely(vj->clock.known) ? queue_us : above_us;
 }
 
-static u32 vj_note_queue(struct veno_jitter *vj, const struct tcp_sock *tp,
-			 u32 rtt_us)
+static __always_inline u32 vj_note_queue(struct veno_jitter *vj,
+					 const struct tcp_sock *tp, u32 rtt_us)
 {
-	u32 above_us = rtt_us > vj->base_us ? rtt_us - vj->base_us : 0;
+	u32 above_us = vj_note_base(vj, tp, rtt_us);
 	u32 queue_us = vj_forward_queue_us(vj, tp, rtt_us, above_us);
 
 	if (rtt_us < vj->round_rtt_us)
 		vj->round_rtt_us = rtt_us;
 	if (queue_us < vj->round_queue_us)
 		vj->round_queue_us = queue_us;
-	if (vj->hold == 1 || vj->state == VJ_SHARED)
+	if (unlikely(vj_asks_quiet(vj)))
 		vj_note_quiet(vj, tp, queue_us, above_us);
 	return queue_us;
 }
@@ -2123,9 +2144,9 @@ static bool vj_is_unjudged(const struct sock *sk, const struct veno_jitter *vj)
 }
 
 /*
- * What is not done for each ACK: startup and slow start, the first loss of a round
- * trip, its end. All other calls of vj_main() are its last ones or inline, so most ACKs
- * need no registers of their caller's: a tenth of what they cost.
+ * What is not done for each ACK: startup and slow start, losses, the end of a round
+ * trip. All other calls that an ACK makes are its last ones or inline, so most need no
+ * registers of their caller's: a tenth of what they cost.
  */
 static noinline void vj_main_seldom(struct sock *sk,
 				    const struct rate_sample *rs, u32 queue_us)
@@ -2134,6 +2155,8 @@ static noinline void vj_main_seldom(struct sock *sk,
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 acked_pkts = rs->acked_sacked;
 
+	if (rs->losses > 0 && !vj->counted)
+		vj_note_run(vj, min_t(u32, rs->losses, vj_lost_pkts(vj, tp)));
 	if (vj->state == VJ_STARTUP)
 		vj_ease_startup(sk, queue_us, acked_pkts);
 	if (vj_is_unjudged(sk, vj))
@@ -2153,7 +2176,7 @@ static noinline void vj_main_seldom(struct sock *sk,
  * Where packets have overtaken others, the first few behind a gap may have, and taken less
  * time than there is a queue. The newest one is RACK's: what it overtook is older.
  */
-static noinline bool vj_is_behind_gap(const struct tcp_sock *tp, u32 rtt_us)
+static bool vj_is_behind_gap(const struct tcp_sock *tp, u32 rtt_us)
 {
 	u32 i;
 
@@ -2170,37 +2193,43 @@ static noinline bool vj_is_behind_gap(const struct tcp_sock *tp, u32 rtt_us)
 	return true;
 }
 
-static __always_inline bool vj_may_have_overtaken(const struct tcp_sock *tp,
-						  u32 rtt_us)
-{
-	return unlikely(tp->sacked_out) && unlikely(tp->reord_seen) &&
-	       vj_is_behind_gap(tp, rtt_us);
-}
-
-static void vj_main(struct sock *sk, const struct rate_sample *rs)
+/* @sampled: the RTT tells how long the newest packet has waited. */
+static __always_inline void vj_main_often(struct sock *sk,
+					  const struct rate_sample *rs,
+					  bool sampled)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 queue_us = VJ_NO_QUEUE_US;
 
 	/* what the core makes of a retransmission's time stamp is in ms */
-	if (rs->rtt_us > 0 && likely(!rs->is_retrans) &&
-	    !vj_may_have_overtaken(tp, rs->rtt_us)) {
-		vj_note_base(vj, tp, rs->rtt_us);
+	if (sampled && rs->rtt_us > 0 && likely(!rs->is_retrans))
 		queue_us = vj_note_queue(vj, tp, rs->rtt_us);
-	} else {
+	else
 		vj_note_time(vj, tp);
-	}
-	if (unlikely(rs->losses > 0)) {
-		if (!vj->counted)
-			vj_note_run(vj, min_t(u32, rs->losses,
-					      vj_lost_pkts(vj, tp)));
-	}
-	if (unlikely(vj->state == VJ_STARTUP || tcp_in_slow_start(tp) ||
-		     vj_is_unjudged(sk, vj) || vj_round_ends(vj, rs)))
+	if (unlikely(rs->losses > 0 || vj->state == VJ_STARTUP ||
+		     tcp_in_slow_start(tp) || vj_is_unjudged(sk, vj) ||
+		     vj_round_ends(vj, rs)))
 		vj_main_seldom(sk, rs, queue_us);
 	else
 		vj_move_window(sk, vj, rs->acked_sacked);
+}
+
+/* Some packets overtake others, and some are missing. */
+static noinline void vj_main_reordered(struct sock *sk,
+				       const struct rate_sample *rs)
+{
+	vj_main_often(sk, rs, !vj_is_behind_gap(tcp_sk(sk), rs->rtt_us));
+}
+
+static void vj_main(struct sock *sk, const struct rate_sample *rs)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (unlikely(tp->sacked_out) && unlikely(tp->reord_seen))
+		vj_main_reordered(sk, rs);
+	else
+		vj_main_often(sk, rs, true);
 }
 
 TCP_CONG_CONTROL(vj_cong_control, vj_main);
