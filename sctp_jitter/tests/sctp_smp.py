@@ -10,7 +10,8 @@ Timers run on the processor that they were started on, so what starts them is do
 which is kept busy, and what takes the addresses away on another, when they are due: the first
 HEARTBEATs of new paths come 200 ms after them, all in one tick, as the RTO has no more. Each
 removal holds the socket; a timer that expires meanwhile waits for it, and comes to a path that is
-gone.
+gone. By turns one association has all the addresses, or ten with a socket each share them: a round
+is what one association loses its addresses in.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -34,8 +36,9 @@ CLAIMS = Claims()
 claim = CLAIMS.add
 
 WATCHED = Path("/proc/lockdep").exists()  # a kernel that checks all it does takes its time
-PATHS = 40 if WATCHED else 200
-SHOWN_ROUNDS, MOST_ROUNDS, UNLOADED_OF = 10, 10, 4
+PATHS = 40 if WATCHED else 200  # of all associations, but for their first ones
+TURNS = (1, 4 if WATCHED else 10)  # associations that share them
+SHOWN_ROUNDS, MOST_ROUNDS, UNLOADED_OF = 100, 10, 10
 HERE, PEER, SECOND = "10.1.0.1", "10.1.0.2", "10.1.0.3"
 PORT, PEER_PORT = 5001, 7001
 HEARTBEAT_S, RTO_MS, BATCH_S = 0.2, 4, 0.012  # Linux sends none earlier; what so many take
@@ -51,6 +54,9 @@ OUR_TIMERS = b"function=sctp_generate_"
 def spare(count: int) -> list[str]:
     """Return addresses of the peer that nothing ever answers from, but for the first one."""
     return [SECOND, *(f"10.77.{n >> 8}.{n & 255}" for n in range(1, count))]
+
+
+Span = tuple[float, float]  # when something began and when it was done, monotonic s
 
 
 def address(host: str) -> bytes:
@@ -84,100 +90,60 @@ class Timers:
         if not TRACING.joinpath("trace").exists():
             run_cmd("mount", "-t", "tracefs", "none", str(TRACING))
         write_file(f"{TRACING}/trace_clock", "mono")
-        write_file(f"{TRACING}/events/timer/timer_expire_entry/enable", 1)
+        for event in ("timer_start", "timer_expire_entry"):
+            write_file(f"{TRACING}/events/timer/{event}/enable", 1)
 
-    def waited(self, start_s: float, end_s: float) -> int:
-        """Return how many expired between START_S and END_S on other processors than this one's,
-        and forget all."""
+    def waited(self, started: list[Span], removed: list[Span]) -> int:
+        """Return in how many of REMOVED a timer that the same one of STARTED had begun expired on
+        another processor than this one, and forget all."""
         (here,) = os.sched_getaffinity(0)
-        found = 0
+        begun: list[set[bytes]] = [set() for _ in started]
+        met = set()
         for line in TRACING.joinpath("trace").read_bytes().splitlines():
-            if OUR_TIMERS in line:
-                fields = line.split(b" timer_expire_entry:")[0].rstrip(b":").split()
-                found += start_s <= float(fields[-1]) <= end_s and fields[-3] != b"[%03d]" % here
+            if OUR_TIMERS not in line:
+                continue
+            head, _, what = line.partition(b" timer_")
+            at_s, cpu = float(head.rstrip(b":").split()[-1]), int(head.split(b"[")[1][:3])
+            timer = what.split(b"timer=")[1].split()[0]
+            if what.startswith(b"start:"):
+                for number, (start_s, end_s) in enumerate(started):
+                    if start_s <= at_s <= end_s:
+                        begun[number].add(timer)
+            elif cpu != here:
+                for number, (start_s, end_s) in enumerate(removed):
+                    if start_s <= at_s <= end_s and timer in begun[number]:
+                        met.add(number)
+        self.forget()
+        return len(met)
+
+    def forget(self) -> None:
         TRACING.joinpath("trace").write_bytes(b"")
-        return found
 
 
-class SmpPeer(TunWire):
-    """The peer of one listening socket, which knows just enough to have associations with it."""
+@dataclass
+class End:
+    """The peer's side of one association, and the listening socket at the other side."""
 
-    def __init__(self, **sysctls):
-        super().__init__()
-        self.tag, self.their_tag, self.serial = 1, 0, 1
-        self.sysctls = SYSCTLS | sysctls
-
-    def __enter__(self):
-        self.open([HERE])
-        run_cmd("ip", "link", "add", "nowhere", "type", "dummy")
-        run_cmd("ip", "link", "set", "nowhere", "up")
-        run_cmd("ip", "link", "set", "wire", "mtu", "9000")
-        run_cmd("ip", "route", "add", "10.77.0.0/16", "dev", "nowhere")
-        for name, value in self.sysctls.items():
-            write_file(f"/proc/sys/net/sctp/{name}", value)
-        self.listen()
-        return self
-
-    def __exit__(self, *_exc):
-        self.sock.close()
-        self.close()
-
-    def listen(self) -> None:
-        self.sock = socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, sp.IPPROTO_SCTP)
-        self.sock.setsockopt(sp.IPPROTO_SCTP, sp.SCTP_BINDX_ADD, addresses(HERE, port=PORT))
-        self.sock.setblocking(False)
-        self.sock.listen(8)
-
-    def step(self, until_us: int) -> bool:
-        raise NotImplementedError
-
-    # --- packets ---
+    number: int
+    sock: socket.socket
+    tag: int = 1
+    their_tag: int = 0
+    serial: int = 1
 
     def packet(self, *chunks: bytes, tag: int | None = None, source: str = PEER) -> bytes:
         """The module is loaded without checksums: they would take most of the time."""
         tag = self.their_tag if tag is None else tag
-        body = struct.pack(">HHII", PEER_PORT, PORT, tag, 0) + b"".join(chunks)
+        ports = PEER_PORT + self.number, PORT + self.number
+        body = struct.pack(">HHII", *ports, tag, 0) + b"".join(chunks)
         return sp.ip_packet(source, HERE, body)
 
-    def send(self, *chunks: bytes, **how) -> None:
-        os.write(self.tun, self.packet(*chunks, **how))
-
-    def heard(self) -> Iterator[tuple[str, sp.Chunk]]:
-        """Yield what the kernel has sent: to which address, and the first chunk."""
-        while True:
-            try:
-                raw = os.read(self.tun, 1 << 16)
-            except BlockingIOError:
-                return
-            if raw[0] >> 4 == 4 and raw[9] == sp.IPPROTO_SCTP:
-                kind, flags, length = struct.unpack_from(">BBH", raw, 32)
-                found = sp.Chunk(kind, flags, length, raw[36 : 32 + length])
-                yield socket.inet_ntoa(raw[16:20]), found
-
-    def until(self, end_s: float) -> None:
-        """Let time pass; HEARTBEATs are answered, which makes a path fit for data."""
-        while (left_s := end_s - time.monotonic()) > 0:
-            for where, found in self.heard():
-                if found.type == sp.HEARTBEAT:
-                    self.send(sp.chunk(sp.HEARTBEAT_ACK, 0, found.body), source=where)
-            time.sleep(min(left_s, 0.01))
-
-    # --- associations ---
-
-    def shake(self, hosts: list[str]) -> bytes:
-        """Start an association of an end with HOSTS besides its first address; return the packet
-        that ends the handshake."""
+    def init(self, hosts: list[str]) -> bytes:
+        """Return a first packet that has HOSTS besides the first address."""
         self.tag += 1
         body = struct.pack(">IIHHI", self.tag, 1 << 20, 10, 10, self.serial)
         body += sp.parameter(sp.SUPPORTED_EXTENSIONS, bytes((sp.ASCONF, sp.ASCONF_ACK)))
         body += b"".join(map(address, hosts))
-        for _ in self.heard():
-            pass
-        self.send(sp.chunk(sp.INIT, 0, body), tag=0)
-        answer = next(found for _, found in self.heard() if found.type == sp.INIT_ACK)
-        (self.their_tag,) = struct.unpack_from(">I", answer.body)
-        cookie = sp.parameters(answer.body[16:])[sp.STATE_COOKIE]
-        return self.packet(sp.chunk(sp.COOKIE_ECHO, 0, cookie))
+        return self.packet(sp.chunk(sp.INIT, 0, body), tag=0)
 
     def asconf(self, kind: int, hosts: list[str]) -> bytes:
         """Return a packet that adds or deletes HOSTS."""
@@ -192,16 +158,90 @@ class SmpPeer(TunWire):
         """The application writes as much as it may; nothing of it is ever acknowledged."""
         with contextlib.suppress(BlockingIOError):
             while True:
-                self.sock.sendto(bytes(1000), (PEER, PEER_PORT))
+                self.sock.sendto(bytes(1000), (PEER, PEER_PORT + self.number))
 
-    def abort(self) -> None:
-        self.send(sp.chunk(sp.ABORT))
 
-    def inject(self, packet: bytes) -> tuple[float, float]:
-        """Give the kernel a packet on this processor; return when it began and when it was done."""
-        start_s = time.monotonic()
+class SmpPeer(TunWire):
+    """The peer of listening sockets, which knows just enough to have associations with them."""
+
+    def __init__(self, **sysctls):
+        super().__init__()
+        self.sysctls = SYSCTLS | sysctls
+        self.ends: list[End] = []
+
+    def __enter__(self):
+        self.open([HERE])
+        run_cmd("ip", "link", "add", "nowhere", "type", "dummy")
+        run_cmd("ip", "link", "set", "nowhere", "up")
+        run_cmd("ip", "link", "set", "wire", "mtu", "9000")
+        run_cmd("ip", "route", "add", "10.77.0.0/16", "dev", "nowhere")
+        for name, value in self.sysctls.items():
+            write_file(f"/proc/sys/net/sctp/{name}", value)
+        self.ends = [End(number, self.listen(PORT + number)) for number in range(max(TURNS))]
+        return self
+
+    def __exit__(self, *_exc):
+        for end in self.ends:
+            end.sock.close()
+        self.close()
+
+    def listen(self, port: int) -> socket.socket:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, sp.IPPROTO_SCTP)
+        sock.setsockopt(sp.IPPROTO_SCTP, sp.SCTP_BINDX_ADD, addresses(HERE, port=port))
+        sock.setblocking(False)
+        sock.listen(8)
+        return sock
+
+    def step(self, until_us: int) -> bool:
+        raise NotImplementedError
+
+    # --- packets ---
+
+    def send(self, packet: bytes) -> None:
         os.write(self.tun, packet)
-        return start_s, time.monotonic()
+
+    def heard(self) -> Iterator[tuple[End, str, sp.Chunk]]:
+        """Yield what the kernel has sent: of which association, to which address, and the first
+        chunk."""
+        while True:
+            try:
+                raw = os.read(self.tun, 1 << 16)
+            except BlockingIOError:
+                return
+            if raw[0] >> 4 == 4 and raw[9] == sp.IPPROTO_SCTP:
+                (port,) = struct.unpack_from(">H", raw, 20)
+                kind, flags, length = struct.unpack_from(">BBH", raw, 32)
+                found = sp.Chunk(kind, flags, length, raw[36 : 32 + length])
+                yield self.ends[port - PORT], socket.inet_ntoa(raw[16:20]), found
+
+    def until(self, end_s: float) -> None:
+        """Let time pass; HEARTBEATs are answered, which makes a path fit for data."""
+        while (left_s := end_s - time.monotonic()) > 0:
+            for end, where, found in self.heard():
+                if found.type == sp.HEARTBEAT:
+                    self.send(end.packet(sp.chunk(sp.HEARTBEAT_ACK, 0, found.body), source=where))
+            time.sleep(min(left_s, 0.01))
+
+    def shake(self, end: End, hosts: list[str]) -> bytes:
+        """Start an association of END with HOSTS besides its first address; return the packet
+        that ends the handshake."""
+        for _ in self.heard():
+            pass
+        self.send(end.init(hosts))
+        answer = next(found for _, _, found in self.heard() if found.type == sp.INIT_ACK)
+        (end.their_tag,) = struct.unpack_from(">I", answer.body)
+        cookie = sp.parameters(answer.body[16:])[sp.STATE_COOKIE]
+        return end.packet(sp.chunk(sp.COOKIE_ECHO, 0, cookie))
+
+    def inject(self, packets: list[bytes]) -> list[Span]:
+        """Give the kernel PACKETS on this processor; return when each began and when it was
+        done."""
+        spans = []
+        for packet in packets:
+            start_s = time.monotonic()
+            os.write(self.tun, packet)
+            spans.append((start_s, time.monotonic()))
+        return spans
 
 
 def processors(number: int) -> tuple[int, int]:
@@ -230,49 +270,66 @@ def first() -> int:
     return int(sys.argv[2]) if len(sys.argv) > 2 else 0
 
 
-def restart_once(peer: SmpPeer, timers: Timers, number: int) -> int:
-    """Have 201 addresses, restart with one; return how many timers waited meanwhile."""
+def turn(peer: SmpPeer, number: int) -> tuple[list[End], list[str]]:
+    """Return the associations of turn NUMBER and the addresses that each has besides its first."""
+    count = TURNS[number % len(TURNS)]
+    return peer.ends[:count], spare(PATHS // count)
+
+
+def restart_once(peer: SmpPeer, timers: Timers, number: int) -> tuple[int, int]:
+    """Associations with many addresses restart with one; return how many, and in how many a timer
+    waited meanwhile."""
     started, removed = processors(number)
+    ends, hosts = turn(peer, number)
+    timers.forget()
     with busy(started):
         on_cpu(started)
-        packet = peer.shake(spare(PATHS))
-        start_s, _ = peer.inject(packet)
-        assert paths_now() == PATHS + 1
-        peer.load()
-        peer.until(start_s + due_s(number) - 0.05)
+        begun = peer.inject([peer.shake(end, hosts) for end in ends])
+        assert paths_now() == len(ends) * (len(hosts) + 1)
+        for end in ends:
+            end.load()
+        peer.until(begun[0][0] + due_s(number) - 0.05)
         on_cpu(removed)
-        packet = peer.shake([])
-        peer.until(start_s + due_s(number))
-        waited = timers.waited(*peer.inject(packet))
-        assert paths_now() == 1
-        peer.load()
-        peer.abort()
-    return waited
+        packets = [peer.shake(end, []) for end in ends]
+        peer.until(begun[0][0] + due_s(number))
+        waited = timers.waited(begun, peer.inject(packets))
+        assert paths_now() == len(ends)
+        for end in ends:
+            end.load()
+            peer.send(end.packet(sp.chunk(sp.ABORT)))
+    return len(ends), waited
 
 
-def asconf_once(peer: SmpPeer, timers: Timers, number: int) -> int:
-    """Add addresses and delete them again; return how many timers waited meanwhile."""
+def asconf_once(peer: SmpPeer, timers: Timers, number: int) -> tuple[int, int]:
+    """Associations add addresses and delete them again; return how many, and in how many a timer
+    waited meanwhile."""
     started, removed = processors(number)
+    ends, hosts = turn(peer, number)
+    timers.forget()
     with busy(started):
         on_cpu(started)
-        start_s, _ = peer.inject(peer.asconf(sp.ADD_ADDRESS, spare(PATHS)))
-        assert paths_now() == PATHS + 1
-        peer.load()
-        peer.until(start_s + due_s(number))
+        begun = peer.inject([end.asconf(sp.ADD_ADDRESS, hosts) for end in ends])
+        assert paths_now() == len(peer.ends) + len(ends) * len(hosts)
+        for end in ends:
+            end.load()
+        packets = [end.asconf(sp.DELETE_ADDRESS, hosts) for end in ends]
+        peer.until(begun[0][0] + due_s(number))
         on_cpu(removed)
-        waited = timers.waited(*peer.inject(peer.asconf(sp.DELETE_ADDRESS, spare(PATHS))))
-        assert paths_now() == 1
-    return waited
+        waited = timers.waited(begun, peer.inject(packets))
+        assert paths_now() == len(peer.ends)
+    return len(ends), waited
 
 
-def repeat(what: str, rounds: int, once: Callable[[int], int]) -> None:
-    """Do it ROUNDS times, and on until it came to what is tested; ONCE returns how many timers
-    waited."""
-    met = done = 0
+def repeat(what: str, rounds: int, once: Callable[[int], tuple[int, int]]) -> None:
+    """Do it until there were ROUNDS of it, and on until it came to what is tested. ONCE returns
+    how many rounds it was, and in how many a timer waited."""
+    met = done = shown = 0
+    number = first()
     while done < rounds or (not met and done < MOST_ROUNDS * rounds):
-        met += once(first() + done) > 0
-        done += 1
-        if done == rounds or not done % SHOWN_ROUNDS:
+        count, waited = once(number)
+        number, done, met = number + 1, done + count, met + waited
+        if done >= rounds or done - shown >= SHOWN_ROUNDS:
+            shown = done
             print(f"# {done} {what}; a timer waited in {met}", flush=True)
     assert met, "the processors never met, so nothing was tested"
 
@@ -288,22 +345,24 @@ def check_restart():
 def check_asconf():
     timers = Timers()
     with SmpPeer(congestion_control="jsctp_abe") as peer:
-        peer.inject(peer.shake([]))
+        for end in peer.ends:
+            peer.inject([peer.shake(end, [])])
         repeat("deletions", wanted(), partial(asconf_once, peer, timers))
-        peer.abort()
+        for end in peer.ends:
+            peer.send(end.packet(sp.chunk(sp.ABORT)))
 
 
 @claim("the algorithm's module goes as soon as its last association, with timers still to come")
 def check_unload():
     timers = Timers()
 
-    def unload_once(number: int) -> int:
+    def unload_once(number: int) -> tuple[int, int]:
         with SmpPeer(congestion_control="jsctp_abe") as peer:
             write_file("/proc/sys/net/sctp/congestion_control", "rfc9260")
-            waited = restart_once(peer, timers, number)
+            _, waited = restart_once(peer, timers, number)
         run_cmd("rmmod", "sctp_jsctp")
         run_cmd("modprobe", "-d", "/run/lab/modules", "sctp_jsctp")
-        return waited
+        return 1, min(waited, 1)
 
     repeat("modules unloaded", -(-wanted() // UNLOADED_OF), unload_once)
 
