@@ -30,20 +30,21 @@
  *            were noise: go on here.
  *            An eighth more is not delivered three times: ALONE.
  *            A timeout: SHARED.
- *   ALONE    The queue is ours. +1 a round trip while N < beta, +1/2 above,
- *            faster after 8 round trips without a queue, or after 2 where queues
- *            come and go (V is a queue that counts). Q at a tenth of base
- *            is drained: w sinks to max(ocwnd, w - N) + 1. One that came at
- *            once is not our doing, and waited for: 4 round trips.
+ *   ALONE    The queue is ours. +1 a round trip while N < beta, +1/2 above. After
+ *            8 round trips without a queue the step doubles each time, up to w / 8;
+ *            after 2 if V is above base / 8, as queues come and go there. Q at a
+ *            tenth of base is drained: w sinks to max(ocwnd, w - N) + 1. One that
+ *            came at once is not our doing, and waited for: 4 round trips.
  *            Drains and then dips do not empty it, or it overflows although we
  *            drain it: SHARED, up to the window that was given up.
- *            More is lost than noise explains: listen. Again: SHARED, without
- *            room; but with room two fifths and more are an outage, and an eighth
- *            that goes on while less is sent is no answer to our load: listen.
+ *            More is lost than noise explains: listen. A second time: SHARED,
+ *            without room. Two exceptions, with room: more than two fifths lost is
+ *            an outage, listen again; an eighth to two fifths lost while it listens
+ *            is no answer to our load, as less is sent, listen on.
  *   SHARED   CUBIC's window, RFC 9438; without room +1/2 a round trip up to the
  *            last maximum.
- *            With room: no queue for 16 round trips, or none in a dip, after a
- *            loss in two dips: ALONE. A dip that ends it shows that nobody else
+ *            With room: no queue for more than 16 round trips, or none in a dip,
+ *            after a loss in two dips: ALONE. A dip that ends it shows that nobody else
  *            was there: next time twice as many drains are tried before SHARED.
  *
  * What a loss means depends on whether the path has *room*: a queue above base / 8
@@ -80,8 +81,9 @@
  *           ours, if ALONE. One that becomes much shorter is our kind's, though it may
  *           not get empty: what is left of it is base then, if that is a lot. A loss in
  *           a dip is of the window before. If no RTT between two looks, 5 s apart, was
- *           shorter by base / 8 or half of Q, in spite of a dip, the path is longer, and
- *           the smallest of them is base; SHARED by base / 32, between four looks. ALONE,
+ *           shorter by base / 8, or by half of RTT - base if that is less, in spite of a
+ *           dip, the path is longer, and the smallest of them is base; SHARED by
+ *           base / 32, from the first of four looks to the last. ALONE,
  *           a look that has not shown base is followed by one after a quarter of that
  *           time, if V is small.
  *   hush    SHARED, no room: each 5 s by the wall clock, and so at once with all
@@ -89,7 +91,7 @@
  *           that time. What is lost then is noise, not what the others overflow.
  *   probe   SHARED, no room and no queue for 16 round trips, then 32 and so on:
  *           a quarter more than the window or its last maximum. If that is
- *           delivered, a quarter more again, or STARTUP if a queue was seen once.
+ *           delivered, a quarter more again, or STARTUP if a queue had misled.
  *
  *   symbol  field                    unit
  *   V       forward.varies           16 us
@@ -106,8 +108,8 @@
  *
  * Without time stamps q is that of the round trip. With them, what is queue on
  * the way back by the receiver's clock alone excuses no loss: where the round
- * trip is longer than base and Q explain, losses count as without room. V excuses
- * none, either: what a loss means is asked of the smallest q as it is.
+ * trip is longer than base and Q explain, losses are judged as ALONE without room.
+ * V excuses none, either: they are judged by Q with V put back.
  */
 
 #include <linux/module.h>
@@ -164,19 +166,19 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
 #define VJ_CALM_ROUNDS		8	/* without a queue, or without base, that matter */
 #define VJ_SWING_ROUNDS		2	/* the same, where queues come and go */
-#define VJ_BASE_S		5	/* how long base may go unseen */
-#define VJ_LOOK_SHIFT		2	/* a quarter of that, once it has */
-#define VJ_FILLS		5	/* of drains in vain, then a dip */
+#define VJ_BASE_S		5	/* the shortest turn: to look for base, to hush */
+#define VJ_LOOK_SHIFT		2	/* base unseen: a quarter of that to the next look */
+#define VJ_FILLS		5	/* of @fills; above it dips, no drains any more */
 #define VJ_HUSH_SHIFT		2	/* a hush takes a quarter off the window */
 #define VJ_HUSHED_SHIFT		4	/* for a sixteenth of a turn */
-#define VJ_ROUNDS_SHIFT		6	/* a turn is 64 round trips or more */
+#define VJ_ROUNDS_SHIFT		6	/* a hush's turn is 64 round trips or more */
 #define VJ_EXCUSED_SHIFT	2	/* a quarter as much again as noise is excused */
 #define VJ_RUN_PKTS		8	/* lost one after the other: one loss */
 
 /* What follows from those. */
-#define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then a queue is drained */
+#define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then one that jumped up is drained */
 #define VJ_CALM_SHIFT		3	/* log2 of VJ_CALM_ROUNDS: between two dips */
-#define VJ_FILLS_MAX		(3 * VJ_FILLS)	/* dips in vain: others fill it */
+#define VJ_FILLS_MAX		(3 * VJ_FILLS)	/* of @fills; above it others fill the queue */
 #define VJ_LOSS_PKTS		((1 << VJ_LITTLE_SHIFT) / 2)	/* smallest sample of losses */
 #define VJ_QUIET_MAX		(4 * VJ_LOSS_PKTS)	/* remembered where only losses tell */
 #define VJ_CREDIT_PKTS		VJ_LOSS_PKTS	/* losses that noise may save */
@@ -185,14 +187,14 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
 #define VJ_SACK_WAIT_US		1100	/* tcp_comp_sack_delay_ns and its slack */
 #define VJ_DELACK_PKTS		4	/* a smaller window waits for ACKs */
-#define VJ_STARTUP_PKTS		8	/* samples, and a queue, to end startup */
+#define VJ_STARTUP_PKTS		8	/* fewer tell nothing: of startup's end, of a rate */
 #define VJ_FORGET_SHIFT		7	/* the largest Q and B fade, 1/128 a round */
 #define VJ_LEARN_SHIFT		2	/* Q's largest rises by 1/4 of the way */
 #define VJ_TOPS_MAX		15
 #define VJ_TOPS_STEP		2	/* what a loss elsewhere takes back */
 #define VJ_PATIENCE		3	/* doublings of VJ_FILLS_MAX */
 #define VJ_CALM_MAX		255
-#define VJ_CE_KEEP_PERCENT	85	/* of the window, after a mark (RFC 8511) */
+#define VJ_CE_KEEP_PERCENT	85	/* of the window: a mark (RFC 8511), a loss ALONE */
 #define VJ_PACE_PERCENT		105
 #define VJ_PACE_STARTUP_PERCENT	200
 #define VJ_PACE_EASED_PERCENT	130
@@ -201,7 +203,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_STAMP_SHIFT		14	/* stamps are in 2^14 us, 16 ms */
 #define VJ_HEARD		4	/* losses that tell a share */
 #define VJ_HEARD_PKTS		512	/* that tell it for sure */
-#define VJ_SCATTER		18	/* (3 sigma)^2, of the sample and of what was heard */
+#define VJ_SCATTER		18	/* (3 sigma)^2 of the sample, as much of what was heard */
 #define VJ_SHARE_SHIFT		16	/* of @noise */
 #define VJ_QUIET_PKTS		3	/* that met no queue, for one that did */
 #define VJ_CREDIT_SHIFT		8	/* of @credit */
@@ -233,24 +235,24 @@ enum vj_trial {
  * @round_rtt_us: smallest RTT of this round trip (us)
  * @standing_us: Q of the last round trip (us)
  * @standing_path_us: smallest RTT of it without Q: base, V and the queue back (us)
- * @standing_max_us: largest Q and V, fading (us)
+ * @standing_max_us: largest smallest q of a round trip, with V, fading (us)
  * @round_end: this round trip ends when that is delivered (packets)
- * @lost: tp->lost when it began, its lower half (packets)
+ * @lost: tp->lost when it began, its lower half; more where a run is fewer losses (packets)
  * @w_max: STARTUP: most that was delivered in a round trip; SHARED: W_max of CUBIC;
  *	ALONE: largest window that was drained, or still W_max, until 16 round trips
  *	without a queue (packets)
- * @credit_pkts: packets that make the window grow by one
+ * @growth_pkts: the window grows by one for so many that are delivered (packets)
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
- * @recent_us: base is seen by an RTT of up to 17/16 of it, or of up to this: the newest
- *	that did so; after a look without one the last round trip's, or the smallest
- *	since, less base / 64 (us)
+ * @recent_us: base is seen by an RTT of up to 17/16 of it, or of up to this. It is the
+ *	newest that did so; after a look that missed base the last round trip's smallest,
+ *	or the smallest since, less base / 64 (us)
  * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
  * @epoch: when CUBIC's window was reduced, without pauses since; begins anew after 17
  *	minutes, as if there were a maximum to return to (2^VJ_STAMP_SHIFT us)
  * @sent: packets of earlier round trips, too few yet for a share (packets)
  * @sent_lost: how many of them were lost (packets)
- * @credit: vj_is_blind(), but in a hush: losses that noise explains and that have
- *	not happened yet (1 / 2^VJ_CREDIT_SHIFT packet)
+ * @credit: the account, while vj_is_blind() and not in a hush: losses that noise
+ *	explains and that have not happened yet (1 / 2^VJ_CREDIT_SHIFT packet)
  * @calm: round trips without a queue
  * @queued: startup: packets in a row that met one; SHARED, @fooled:
  *	round trips in which one stood
@@ -265,7 +267,7 @@ enum vj_trial {
  * @judged: there was a verdict in this round trip
  * @answered: the losses of this hold, or dip, are answered: no second time until it
  *	ends
- * @probed: the next ssthresh hook is for a tail loss probe
+ * @tlp: the next ssthresh hook is for a tail loss probe
  * @roomy: a queue of base / 8 was seen, of which beta packets were ours; a deep
  *	one if @fooled
  * @resisted: round trips with a congestion loss in a deep queue, since ALONE began or
@@ -280,15 +282,16 @@ enum vj_trial {
  * @undo_struck: @struck of then
  * @undo_fooled: @fooled of then
  * @listens: the losses after this drain are what noise there is
- * @stood: round trips in a row with a queue to drain
+ * @stood: round trips in a row with a queue to drain; one that did not jump up has
+ *	stood for VJ_STOOD_ROUNDS at once
  * @flat: looks with a dip after which base was still unseen, and no RTT shorter
  * @fills: how much drains were in vain: more for each that leaves a queue of
  *	ours, less for each round trip without one
  * @counted: what this ACK shows to be lost is in @lost, as a run
- * @shy: without room: probes since a queue was seen, each doubles the wait for the
- *	next; with room: dips that ended SHARED since a loss there, each doubles the
+ * @shy: without room: probes since room was seen or given up, each doubles the wait for
+ *	the next; with room: dips that ended SHARED since a loss there, each doubles the
  *	drains until SHARED
- * @struck: it has listened: the next excess makes it SHARED
+ * @struck: an excess has made it listen: the next one ends startup, or makes ALONE SHARED
  * @fooled: too much was lost although there seemed to be room: only a deep queue,
  *	or a steady one, is room from then on
  * @lossy: SHARED, with room: packets were lost
@@ -316,7 +319,7 @@ struct veno_jitter {
 		u16 sent_lost;
 		u16 credit;
 	};
-	u16 credit_pkts;
+	u16 growth_pkts;
 	u16 noise;
 	u16 base_stamp;
 	u16 epoch;
@@ -336,7 +339,7 @@ struct veno_jitter {
 	    random:1,
 	    judged:1,
 	    answered:1,
-	    probed:1,
+	    tlp:1,
 	    roomy:1,
 	    resisted:2,
 	    hold:2,
@@ -402,7 +405,8 @@ static u32 vj_standing_rtt_us(const struct veno_jitter *vj)
 	return vj->standing_path_us + vj->standing_us;
 }
 
-static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
+/* A delay that counts as a queue; whether the path has room is @roomy. */
+static bool vj_is_queue(const struct veno_jitter *vj, u32 queue_us)
 {
 	return queue_us > vj->base_us >> VJ_ROOM_SHIFT;
 }
@@ -413,7 +417,7 @@ static bool vj_is_room(const struct veno_jitter *vj, u32 queue_us)
  */
 static bool vj_swings(const struct veno_jitter *vj)
 {
-	return vj_is_room(vj, forward_queue_varies_us(&vj->forward));
+	return vj_is_queue(vj, forward_queue_varies_us(&vj->forward));
 }
 
 /*
@@ -469,7 +473,7 @@ static void vj_init(struct sock *sk)
 	vj_begin_round(vj);
 	vj->round_end = tp->delivered;
 	vj->lost = tp->lost;
-	vj->credit_pkts = 1;
+	vj->growth_pkts = 1;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (tcp_param_get(&vj_pace))
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE,
@@ -503,8 +507,8 @@ static bool vj_is_deep(const struct veno_jitter *vj, u32 queue_us)
 				  tcp_param_get(&vj_deep_percent));
 }
 
-/* Two fifths and more are no noise, which does not take that for long. */
-static bool vj_is_most(u32 sent_pkts, u32 lost_pkts)
+/* More than two fifths: noise does not take that much for long. */
+static bool vj_is_outage(u32 sent_pkts, u32 lost_pkts)
 {
 	return 5 * (u64)lost_pkts > 2 * (u64)sent_pkts;
 }
@@ -550,7 +554,7 @@ static u8 vj_less(u8 rounds)
 /* Is Q none that counts? One that we have little part in, unless it is deep. */
 static bool vj_is_empty(const struct veno_jitter *vj, bool deep)
 {
-	return !vj_is_room(vj, vj->standing_us) || (!deep && !vj->slow);
+	return !vj_is_queue(vj, vj->standing_us) || (!deep && !vj->slow);
 }
 
 /* The smallest RTT of the last round trip is at most 9/8 of base: nobody's packets wait. */
@@ -606,8 +610,9 @@ static bool vj_exceeds_base(const struct veno_jitter *vj, u32 rtt_us)
 }
 
 /*
- * A packet that met nobody's queue, or less than base says; where base has not been
- * seen for long, one that has waited less than all since by a 64th of base.
+ * Note when base was last seen: by an RTT within 1/16 of it, or by a smaller one, which
+ * is base then. Where it has not been seen for long, one that is the smallest since, by a
+ * 64th of base, counts as well.
  *
  * Return: how much its RTT is above base (us).
  */
@@ -764,9 +769,9 @@ static void vj_note_largest(struct veno_jitter *vj, u32 queue_us, u32 w)
 /* By how much the growth of the window made the last packet of a round trip wait (us). */
 static u32 vj_grown_us(const struct veno_jitter *vj)
 {
-	if (vj->hold || vj->trial || vj->draining || !vj->credit_pkts)
+	if (vj->hold || vj->trial || vj->draining || !vj->growth_pkts)
 		return 0;
-	return vj->round_rtt_us / vj->credit_pkts;
+	return vj->round_rtt_us / vj->growth_pkts;
 }
 
 /*
@@ -784,7 +789,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 		forward_queue_note_round(&vj->forward, last_us,
 					 queue_us + vj_grown_us(vj));
 	vj_note_largest(vj, queue_us, tcp_snd_cwnd(tp));
-	vj->shown = !vj_is_room(vj, path_us - min(path_us, vj->base_us));
+	vj->shown = !vj_is_queue(vj, path_us - min(path_us, vj->base_us));
 	if (!vj_is_deep(vj, queue_us))
 		queue_us -= min(queue_us, forward_queue_varies_us(&vj->forward));
 
@@ -885,7 +890,10 @@ static void vj_enter(struct veno_jitter *vj, enum vj_state state)
 		vj->trial = VJ_NO_TRIAL;
 }
 
-/* Let the window sink to @target_pkts. */
+/*
+ * Let the window sink to @target_pkts, and hold. Ends startup and a probe; @answered and
+ * @listens are to be set afterwards. SHARED with room a hold is a round trip shorter.
+ */
 static void vj_sink(struct sock *sk, u32 target_pkts)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
@@ -913,7 +921,7 @@ static u32 vj_window_pkts(const struct tcp_sock *tp, const struct veno_jitter *v
 }
 
 /* Lowered by a trial: a dip or a hush. */
-static bool vj_dips(const struct veno_jitter *vj)
+static bool vj_is_lowered(const struct veno_jitter *vj)
 {
 	return vj->trial && vj->trial < VJ_PROBE;
 }
@@ -1001,7 +1009,7 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 	u32 most;
 
 	vj->w_max = max(vj->w_max, delivered_pkts);
-	if (vj->slow && vj_is_room(vj, vj->standing_us)) {
+	if (vj->slow && vj_is_queue(vj, vj->standing_us)) {
 		vj_sink(sk, vj_drained_pkts(tp, vj));
 		return;
 	}
@@ -1022,7 +1030,7 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 			    (lost_pkts > 1 && vj->vain > 1))) {
 		most = vj->w_max;
 		/* but one that mostly waited, for a probe or a timer, tells little */
-		if (vj_is_most(sent_pkts, lost_pkts))
+		if (vj_is_outage(sent_pkts, lost_pkts))
 			most = min(most, max(delivered_pkts,
 					     2U * TCP_INIT_CWND));
 		vj_listen(sk, 2 * most / 3);
@@ -1032,19 +1040,19 @@ static void vj_check_startup(struct sock *sk, u64 rate_bytes_per_s,
 }
 
 /* Of this round trip, as far as it has come. */
-static bool vj_loses_most(const struct veno_jitter *vj,
+static bool vj_has_outage(const struct veno_jitter *vj,
 			  const struct tcp_sock *tp)
 {
 	u32 lost = vj_lost_pkts(vj, tp);
 
 	return lost > VJ_STARTUP_PKTS &&
-	       vj_is_most(tp->delivered - vj->round_end + lost, lost);
+	       vj_is_outage(tp->delivered - vj->round_end + lost, lost);
 }
 
 /*
- * The first sign of a limit, a packet lost or several in a row that wait: the
- * window grows by a quarter a round trip instead of twice. While more packets
- * are lost than were heard no more is sent than arrives.
+ * The first sign of a limit: more lost than twice the noise that was heard, or several
+ * packets in a row that wait. From then on the window grows by a quarter a round trip, it
+ * does not double. While that much is lost no more is sent than arrives.
  */
 static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 {
@@ -1052,11 +1060,11 @@ static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u64 heard_pkts = 2 * (u64)tcp_snd_cwnd(tp) * vj->noise >> VJ_SHARE_SHIFT;
 	bool loses = vj_lost_pkts(vj, tp) > heard_pkts + 2 * !!vj->noise;
-	u32 least_pkts = vj_loses_most(vj, tp) ? TCP_INIT_CWND :
+	u32 least_pkts = vj_has_outage(vj, tp) ? TCP_INIT_CWND :
 			 max(vj->w_max, TCP_INIT_CWND + 0U);
 
 	if (queue_us != VJ_NO_QUEUE_US)
-		vj->queued = vj_is_room(vj, queue_us) ?
+		vj->queued = vj_is_queue(vj, queue_us) ?
 			     min(vj->queued + 1, VJ_STARTUP_PKTS) : 0;
 	if (loses && tcp_snd_cwnd(tp) > least_pkts)
 		tcp_snd_cwnd_set(tp, clamp(tcp_packets_in_flight(tp) +
@@ -1073,7 +1081,7 @@ static bool vj_meets_queue(const struct veno_jitter *vj,
 	return vj->state == VJ_STARTUP && !vj_lost_pkts(vj, tp) &&
 	       tp->delivered - vj->round_end > VJ_STARTUP_PKTS &&
 	       vj->round_queue_us != VJ_NO_QUEUE_US &&
-	       vj_is_room(vj, 2 * vj->round_queue_us) &&
+	       vj_is_queue(vj, 2 * vj->round_queue_us) &&
 	       veno_backlog_reaches(tcp_snd_cwnd(tp), vj->round_queue_us,
 				    vj->round_rtt_us, VJ_STARTUP_PKTS);
 }
@@ -1217,7 +1225,7 @@ static void vj_answer_excess(struct sock *sk, bool most)
  * past the last maximum: who comes back faster sees less of the path below its
  * top, and takes what is lost there for noise.
  */
-static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
+static u32 vj_cubic_growth_pkts(const struct tcp_sock *tp,
 				const struct veno_jitter *vj)
 {
 	u32 t_us = vj_age_us(tp, vj->epoch) + (tp->srtt_us >> 3);
@@ -1232,7 +1240,7 @@ static u32 vj_cubic_credit_pkts(const struct tcp_sock *tp,
 }
 
 /* Packets that have to be acknowledged for the window to grow by one. */
-static u32 vj_credit_pkts(const struct tcp_sock *tp,
+static u32 vj_growth_pkts(const struct tcp_sock *tp,
 			  const struct veno_jitter *vj)
 {
 	u32 w = tcp_snd_cwnd(tp);
@@ -1242,7 +1250,7 @@ static u32 vj_credit_pkts(const struct tcp_sock *tp,
 	if (vj->state == VJ_STARTUP)
 		return VJ_EASED_PKTS;
 	if (vj->state == VJ_SHARED)
-		return vj_cubic_credit_pkts(tp, vj);
+		return vj_cubic_growth_pkts(tp, vj);
 	if (vj->vain == VJ_PATTERN)
 		return U16_MAX;
 	if (vj->slow)
@@ -1377,8 +1385,8 @@ static void vj_end_dip(struct sock *sk)
 
 /*
  * Was an eighth more delivered than ever, and no more lost? Then a quarter more again,
- * rather than a startup, whose losses others would take for noise; where a queue was
- * seen once, STARTUP.
+ * rather than a startup, whose losses others would take for noise; where a queue had
+ * misled, STARTUP.
  */
 static void vj_end_probe(struct sock *sk, u64 rate_bytes_per_s, bool excess)
 {
@@ -1507,7 +1515,7 @@ static void vj_end_hush(struct sock *sk)
 		return;
 	vj->trial = VJ_NO_TRIAL;
 	if (vj->quiet > 0 && vj_is_shown(vj) &&
-	    !vj_is_most(vj->sent, vj->sent_lost))
+	    !vj_is_outage(vj->sent, vj->sent_lost))
 		vj_hear_hush(vj);
 	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 	vj->answered = 0;
@@ -1541,10 +1549,11 @@ static void vj_take_as_base(struct veno_jitter *vj, struct tcp_sock *tp,
 }
 
 /*
- * Base has not been seen for long. If no RTT since the look before was shorter by base/8
- * or half of Q, though the window has dipped and some of the queue was ours, it is none:
- * queues do not stand that evenly, and ours would have gone. In SHARED, where others may
- * keep it, by base/32, three times. Return: it is so, and the path has got longer.
+ * Base has not been seen for long. Was no RTT since the look before shorter than this one
+ * by base/8, or by half of RTT - base if that is less, though the window has dipped and
+ * some of the queue was ours? Then it is none: queues do not stand that evenly, and ours
+ * would have gone. In SHARED, where others may keep it, by base/32, at three looks after
+ * the first. Return: it is so, and the path has got longer.
  */
 static bool vj_note_unseen(struct veno_jitter *vj, struct tcp_sock *tp)
 {
@@ -1744,25 +1753,25 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 				  (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT);
 		excess >>= VJ_SHARE_SHIFT;
 		expected = expected * VJ_SCATTER >> VJ_SHARE_SHIFT;
-		too_much = vj_is_most(sent_pkts, lost_pkts) ||
+		too_much = vj_is_outage(sent_pkts, lost_pkts) ||
 			   (excess > 0 && excess * excess > (s64)expected);
 	}
 	/* nobody acts on an excess during a hold or a dip: the sample is kept for later */
 	if (sent_pkts < most_pkts &&
 	    (!too_much || (!vj->listens && !vj->answered &&
-			   (vj->hold || vj_dips(vj))))) {
+			   (vj->hold || vj_is_lowered(vj))))) {
 		vj->sent = sent_pkts;
 		vj->sent_lost = lost_pkts;
 		return too_much;
 	}
 	/* what is heard takes the place of the noise; of one that counts, of half */
 	if (vj->listens && vj_is_settled(vj, tp) &&
-	    !vj_is_most(sent_pkts, lost_pkts))
+	    !vj_is_outage(sent_pkts, lost_pkts))
 		vj_hear(vj, sent_pkts, lost_pkts,
 			vj->noise >> (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT) ?
 			VJ_HEARD_PKTS / 2 : VJ_HEARD_PKTS);
 	*goes_on = too_much && vj->listens && vj->hold == 1 &&
-		   !vj_is_most(sent_pkts, lost_pkts) &&
+		   !vj_is_outage(sent_pkts, lost_pkts) &&
 		   lost_pkts > sent_pkts >> VJ_ROOM_SHIFT;
 	vj_forget_sample(vj);
 	vj->quiet = 0;
@@ -1823,15 +1832,14 @@ static void vj_hold(struct sock *sk)
 }
 
 /*
- * A queue of three quarters of room that stands for so many round trips, more
- * or less, does not fluctuate faster than our packets come by: it tells, though
- * a shorter one did not.
+ * A queue of 3/32 of base that stands in eight more round trips than it does not cannot
+ * fluctuate faster than our packets come by: it tells, though a shorter one did not.
  */
 static void vj_note_steady(struct veno_jitter *vj, const struct tcp_sock *tp)
 {
 	if (tcp_snd_cwnd(tp) < VJ_DELACK_PKTS)
 		return;
-	if (!vj_is_room(vj, 4 * vj->standing_us / 3)) {
+	if (!vj_is_queue(vj, 4 * vj->standing_us / 3)) {
 		vj->queued -= !!vj->queued;
 	} else if (++vj->queued == VJ_CALM_ROUNDS) {
 		vj->queued = 0;
@@ -1839,13 +1847,17 @@ static void vj_note_steady(struct veno_jitter *vj, const struct tcp_sock *tp)
 	}
 }
 
-/* A round trip is over; @last_us: q of its last packet. */
+/*
+ * A round trip is over; @last_us: q of its last packet. The order matters: vj_note_loss()
+ * asks for the hold of that round trip, @held keeps it, and vj_hold() ends it; no sample
+ * left tells vj_hold() that what it listens to is complete.
+ */
 static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool measured = vj->round_queue_us != VJ_NO_QUEUE_US;
-	bool dips = vj_dips(vj);
+	bool dips = vj_is_lowered(vj);
 	u32 lost = vj_lost_pkts(vj, tp);
 	u32 sent = tp->delivered - vj->round_end + lost;
 	bool goes_on = false;
@@ -1881,17 +1893,17 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	vj->lost = tp->lost;
 	if (!measured) {
 		/* as without SACK while a loss is repaired: nothing grows unseen */
-		vj->credit_pkts = U16_MAX;
+		vj->growth_pkts = U16_MAX;
 		if (excess && !held && !vj->draining && !vj->trial &&
 		    vj->state != VJ_STARTUP)
-			vj_answer_excess(sk, vj_is_most(sent, lost));
+			vj_answer_excess(sk, vj_is_outage(sent, lost));
 		return;
 	}
 	if (rate)
 		rate = max(rate, vj_rate_without_waits(vj, tp, sent - lost,
 						       last_us));
 
-	if (vj->slow && (deep || (!vj->fooled && vj_is_room(vj, vj->standing_us))))
+	if (vj->slow && (deep || (!vj->fooled && vj_is_queue(vj, vj->standing_us))))
 		vj_see_room(vj, deep);
 	if (vj->state == VJ_SHARED && vj->fooled)
 		vj_note_steady(vj, tp);
@@ -1915,7 +1927,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		vj_check_startup(sk, rate, sent, lost, excess && !held);
 	} else if (!held) {
 		if (excess && !vj->draining)
-			vj_answer_excess(sk, vj_is_most(sent, lost));
+			vj_answer_excess(sk, vj_is_outage(sent, lost));
 		else
 			vj_answer_queue(sk, deep, empty, jumps);
 		if (vj->state == VJ_SHARED && vj->roomy &&
@@ -1924,14 +1936,14 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	}
 	if (!vj->trial && !vj->draining)
 		vj_validate_window(sk);
-	vj->credit_pkts = min_t(u32, vj_credit_pkts(tp, vj), U16_MAX);
+	vj->growth_pkts = min_t(u32, vj_growth_pkts(tp, vj), U16_MAX);
 	vj->settled = vj->state == VJ_SHARED && vj_is_settled(vj, tp);
 }
 
 /*
- * The core counts ACKs for tcp_cong_avoid_ai() anew from each recovery on, and with
- * noise each round trip has one: there it is each so many packets of all that were
- * delivered that make the window grow.
+ * tcp_cong_avoid_ai() counts from zero after each recovery. With noise of 1/128 and more
+ * each round trip has one, and the window would not grow. So there it grows at each
+ * @growth_pkts-th packet of all that are delivered.
  */
 static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
 		    u32 acked_pkts)
@@ -1940,19 +1952,20 @@ static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
 
 	if (vj->noise < 1 << (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT - 1) ||
 	    tcp_snd_cwnd(tp) < VJ_STARTUP_PKTS) {
-		tcp_cong_avoid_ai(tp, vj->credit_pkts, acked_pkts);
+		tcp_cong_avoid_ai(tp, vj->growth_pkts, acked_pkts);
 		return;
 	}
-	since_pkts = tp->delivered % vj->credit_pkts;
+	since_pkts = tp->delivered % vj->growth_pkts;
 	if (since_pkts < acked_pkts)
 		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp) + 1 +
 					 (acked_pkts - since_pkts - 1) /
-					 vj->credit_pkts, tp->snd_cwnd_clamp));
+					 vj->growth_pkts, tp->snd_cwnd_clamp));
 }
 
 /*
- * One packet less for two that arrive, down to the threshold. While most packets are
- * lost no more is sent than arrives (RFC 6937), and no more is asked for afterwards.
+ * One packet less for two that arrive, down to the threshold. While more than two fifths
+ * of this round trip are lost no more is sent than arrives (RFC 6937), and no more is
+ * asked for afterwards.
  */
 static noinline void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 			      u32 acked_pkts)
@@ -1960,7 +1973,7 @@ static noinline void vj_drain(struct tcp_sock *tp, struct veno_jitter *vj,
 	u32 w = tcp_snd_cwnd(tp);
 	u32 step_pkts = (acked_pkts + !(tp->delivered & 1)) / 2;
 
-	if (vj_loses_most(vj, tp)) {
+	if (vj_has_outage(vj, tp)) {
 		/* ACKs that come in a burst are ahead of the pacing */
 		w = min(w, max3(tcp_packets_in_flight(tp) + acked_pkts,
 				tp->delivered - vj->round_end, 2U));
@@ -2004,7 +2017,7 @@ static bool vj_is_queueless(const struct tcp_sock *tp,
 {
 	u32 w = tcp_snd_cwnd(tp);
 
-	if (vj_is_room(vj, vj->standing_max_us))
+	if (vj_is_queue(vj, vj->standing_max_us))
 		w *= 2;
 	return !veno_backlog_reaches(w, vj_whole_queue_us(vj),
 				     vj_standing_rtt_us(vj), 1);
@@ -2039,7 +2052,7 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 	return vj->tops > VJ_PATTERN || vj_is_deep(vj, queue_us);
 }
 
-static void vj_tell_verdict(const struct sock *sk, bool probed)
+static void vj_tell_verdict(const struct sock *sk, bool tlp)
 {
 	const struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_verdict_features features = {
@@ -2048,7 +2061,7 @@ static void vj_tell_verdict(const struct sock *sk, bool probed)
 		.queue_max_us = vj->standing_max_us,
 	};
 
-	tcp_verdict(sk, !vj->random, probed, &features);
+	tcp_verdict(sk, !vj->random, tlp, &features);
 }
 
 /*
@@ -2066,7 +2079,7 @@ static bool vj_note_overflow(struct veno_jitter *vj, const struct tcp_sock *tp)
 }
 
 /* Answer a loss or, if @signalled, a CE mark or a full queue of this host. */
-static void vj_judge(struct sock *sk, bool signalled, bool probed)
+static void vj_judge(struct sock *sk, bool signalled, bool tlp)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -2077,14 +2090,14 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 	vj->random = !signalled && !vj_is_congestion(tp, vj);
 	if (!signalled) {
 		if (tcp_verdict_is_watched())
-			vj_tell_verdict(sk, probed);
+			vj_tell_verdict(sk, tlp);
 		if (vj->random)
 			return;
 		begins = vj_note_overflow(vj, tp);
 		/* one answer is enough until it shows */
-		if ((vj->hold || vj_dips(vj)) && vj->answered)
+		if ((vj->hold || vj_is_lowered(vj)) && vj->answered)
 			return;
-		if (vj->state == VJ_ALONE && !vj->roomy && !vj_dips(vj)) {
+		if (vj->state == VJ_ALONE && !vj->roomy && !vj_is_lowered(vj)) {
 			vj_answer_excess(sk, false);
 			return;
 		}
@@ -2092,7 +2105,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 	if (signalled) {
 		vj->calm = 0;
 		/* an AQM keeps its queue too short to show: only its marks tell */
-		if (!vj_is_blind(vj) && !vj_is_room(vj, vj->standing_us))
+		if (!vj_is_blind(vj) && !vj_is_queue(vj, vj->standing_us))
 			begins = vj_share_blindly(vj, tp);
 	}
 	if (vj_is_blind(vj)) {
@@ -2106,7 +2119,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool probed)
 	if (signalled || vj->state == VJ_ALONE)
 		keep_pkts = div_u64((u64)vj_window_pkts(tp, vj) *
 				    VJ_CE_KEEP_PERCENT, 100);
-	if (vj_dips(vj)) {
+	if (vj_is_lowered(vj)) {
 		/* that is where the dip goes back to */
 		tp->snd_ssthresh = max(keep_pkts, 2U);
 		vj->answered = 1;
@@ -2145,8 +2158,8 @@ static bool vj_is_unjudged(const struct sock *sk, const struct veno_jitter *vj)
 
 /*
  * What is not done for each ACK: startup and slow start, losses, the end of a round
- * trip. All other calls that an ACK makes are its last ones or inline, so most need no
- * registers of their caller's: a tenth of what they cost.
+ * trip. All other calls that an ACK makes are its last ones or inline, so the compiler
+ * saves no registers for them: a tenth of what most ACKs cost.
  */
 static noinline void vj_main_seldom(struct sock *sk,
 				    const struct rate_sample *rs, u32 queue_us)
@@ -2234,14 +2247,14 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 
 TCP_CONG_CONTROL(vj_cong_control, vj_main);
 
-/* cong_control runs too late to see a probe. */
+/* cong_control runs too late to see a tail loss probe. */
 static void vj_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct veno_jitter *vj = inet_csk_ca(sk);
 
-	if (unlikely(tp->tlp_high_seq || vj->probed || vj->counted)) {
-		vj->probed = tcp_loss_is_probed(tp);
+	if (unlikely(tp->tlp_high_seq || vj->tlp || vj->counted)) {
+		vj->tlp = tcp_loss_is_probed(tp);
 		vj->counted = 0;
 	}
 }
@@ -2263,14 +2276,14 @@ static u32 vj_ssthresh(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct veno_jitter *vj = inet_csk_ca(sk);
-	bool probed = vj->probed;
-	bool signalled = tcp_loss_is_signalled(tp, probed);
+	bool tlp = vj->tlp;
+	bool signalled = tcp_loss_is_signalled(tp, tlp);
 
-	vj->probed = 0;
+	vj->tlp = 0;
 	/* the core counts no loss that a probe has repaired */
-	vj->lost -= probed;
+	vj->lost -= tlp;
 	vj_note_undo(vj);
-	if (!signalled && !probed) {
+	if (!signalled && !tlp) {
 		/* nothing else waits for its repair where one begins */
 		vj_note_run(vj, min(tp->lost_out, vj_lost_pkts(vj, tp)));
 		vj->counted = 1;
@@ -2279,7 +2292,7 @@ static u32 vj_ssthresh(struct sock *sk)
 	if (vj->trial)
 		tp->prior_cwnd = tp->snd_ssthresh;
 	if (signalled || !vj->judged)
-		vj_judge(sk, signalled, probed);
+		vj_judge(sk, signalled, tlp);
 	if (vj->state == VJ_STARTUP || vj->draining || vj->trial ||
 	    (vj->random && tcp_in_slow_start(tp)))
 		return tp->snd_ssthresh;
