@@ -253,10 +253,19 @@ class SmpPeer(TunWire):
         for _ in self.heard():
             pass
         self.send(end.init(hosts))
-        answer = next(found for _, _, found in self.heard() if found.type == sp.INIT_ACK)
+        answer = self.init_ack()
         (end.their_tag,) = struct.unpack_from(">I", answer.body)
         cookie = sp.parameters(answer.body[16:])[sp.STATE_COOKIE]
         return end.packet(sp.chunk(sp.COOKIE_ECHO, 0, cookie))
+
+    def init_ack(self) -> sp.Chunk:
+        """Wait for one: a processor that sends takes what another one wants to send along."""
+        end_s = time.monotonic() + 0.1
+        while time.monotonic() < end_s:
+            for _, _, found in self.heard():
+                if found.type == sp.INIT_ACK:
+                    return found
+        raise AssertionError("an INIT was not answered")
 
     def inject(self, packets: list[bytes]) -> list[Span]:
         """Give the kernel PACKETS on this processor; return when each began and when it was
