@@ -51,6 +51,22 @@ def test_a_kernel_source_that_cannot_serve_is_named(tmp_path, time_travel, netem
     assert not list((tmp_path / "cache").glob("kernels/*/complete"))
 
 
+def test_the_labs_patches_fit_the_newest_kernel():
+    """Those of them that it needs; KERNEL_SRC may name any that is not older than 6.7."""
+    paths = subprocess.run([TESTBED / "setup", "paths"], capture_output=True, text=True).stdout
+    cache = next(line.partition("=")[2] for line in paths.splitlines() if line.startswith("cache="))
+    tree = Path(cache, "trees/newest/source")
+    if not (tree / "arch/um/Kconfig").exists():
+        pytest.skip("the newest kernel's source is not here: testbed/setup test")
+    command = [TESTBED / "kernels/patches/series", tree]
+    needed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert needed
+    for patch in needed:
+        command = ["patch", "--dry-run", "-d", tree, "-p1", "-N", "-s", "-i", patch]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{patch}: {done.stdout}"
+
+
 def test_a_trees_own_algorithms_are_built_as_modules(tmp_path):
     """But nothing is taken from a choice of the default, nor what the lab's configuration names."""
     kconfig = tmp_path / "Kconfig"

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ RESULT_SOURCES = (
     "ask/algorithms.py",
     "run/backends/base.py",
 )
+REFUSED = 2  # how prepare-source ends where the user has to change something
 TOOL_SOURCES = TESTBED / "traffic"
 MEDIUM_SOURCES = TESTBED / "medium"
 LABLINK_SOURCES = TESTBED / "lablink"
@@ -180,7 +182,31 @@ class Build:
 
     @property
     def patches_sctp(self) -> bool:
-        return self.kernel.source is not None
+        return not self.no_sctp_because
+
+    @cached_property
+    def no_sctp_because(self) -> str:
+        """Say why this kernel's SCTP cannot be patched; nothing if it can. Asked once for a kernel
+        and these patches: a tree of one's own may be newer than they are, or have them."""
+        source = self.kernel.source
+        if source is None:
+            return "there is no source of it"
+        answer = BUILD / "sctp" / f"{self.kernel.key}-{self._sctp_key}.answer"
+        if not answer.exists():
+            if self.kernel.sysroot:
+                source = self.kernel.sysroot / source.relative_to("/")
+            with tempfile.TemporaryDirectory() as folder:
+                prepare = SCTP_SOURCES / "packaging" / "prepare-source"
+                command = [prepare, "patch", "", source, Path(folder, "out")]
+                done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode not in (0, REFUSED):
+                raise LabError(f"{prepare} failed:\n{done.stderr}")
+            said = done.stderr.splitlines()[-1].partition(": ")[2] if done.returncode else ""
+            answer.parent.mkdir(parents=True, exist_ok=True)
+            part = answer.with_suffix(f".{os.getpid()}")
+            part.write_text(said)
+            part.replace(answer)
+        return answer.read_text()
 
     def key(self, algorithms: set[str], wireless: bool = False, lablinks: bool = False) -> str:
         """Name what a point with these ALGORITHMS depends on; ours count only where they run, the
@@ -273,6 +299,8 @@ class Build:
             self._stage_stock()
             for module in self._make_sctp().rglob("*.ko"):
                 shutil.copy2(module, tree / "updates")
+        elif self.kernel.source:
+            print(f"no patched SCTP, TCP only: {self.no_sctp_because}", file=sys.stderr, flush=True)
         self._depmod(self.stage)
 
     def _depmod(self, root: Path) -> None:

@@ -352,8 +352,9 @@ class Backend(ABC):
         if variant == "stock" or self.build.patches_sctp:
             return ""
         return (
-            f"no patched SCTP for kernel {self.build.kernel.release}, as there is no source of it:"
-            f" take --backend virtual, or --algorithms {STOCK_SCTP}"
+            f"no patched SCTP for kernel {self.build.kernel.release}: {self.build.no_sctp_because};"
+            " take the lab's own (--backend virtual without KERNEL_SRC), or"
+            f" --algorithms {STOCK_SCTP}"
         )
 
     def sctp_modprobe(self, variant: str) -> list[str]:

@@ -100,6 +100,10 @@ class _Unpacked(Build):
 
     folder: Path = Path()
 
+    @property
+    def no_sctp_because(self) -> str:
+        return "" if self.kernel.source else "where its bundle was made there was none"
+
     @cached_property
     def stage(self) -> Path:
         return self.folder / "stage"
