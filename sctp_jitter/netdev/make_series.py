@@ -35,7 +35,8 @@ ESTIMATORS = ("forward_queue", "jitter_ratio", "loss_share", "tabe", "veno_backl
 PATHS = (
     "Documentation/networking/ip-sysctl.rst", "Makefile", "include/linux/sctp.h",
     "include/net/netns/sctp.h", "include/net/sctp", "include/uapi/linux/inet_diag.h",
-    "include/uapi/linux/sctp.h", "net/sctp", "tools/testing/selftests/net/Makefile",
+    "include/uapi/linux/sctp.h", "net/sctp", "tools/testing/selftests/net/.gitignore",
+    "tools/testing/selftests/net/Makefile", "tools/testing/selftests/net/config",
 )  # fmt: skip
 SUFFIXES = (".c", ".h", ".rst", "Makefile", "Kconfig", ".sh")
 
@@ -285,6 +286,9 @@ NAMES = (
     (r"( \*  - k is half a packet, not one: )see docs/jtcp\.md\.\n",
      r"\1two packets in one window and none in the next\n"
      r" *    are what a receiver that acknowledges every other one lets queue.\n"),
+    (r" \*  - Three miss indications start it, not four: net\.sctp\.miss_indications\.\n",
+     r" *  - Three miss indications start it, not four.\n"),
+    (r" \*\n \* tcp_veno_jitter\.c has the same test amid its states\.\n", ""),
     (r": docs/sctp\.md has what it is worth\.", "."),
     (r"; the lab compares it\n \* with what became of the packet\. ", ".\n * "),
 )  # fmt: skip
@@ -480,7 +484,7 @@ SERIES: dict[str, tuple[str, list[Step]]] = {
 def author() -> str:
     """Return who wrote the patches, as they say."""
     patch = next((SCTP / "patches").glob("6.12/0001*"))
-    name, address = re.search(r"^From: (.*?)\s*<(.*)>", patch.read_text(), re.M | re.S).groups()
+    name, address = re.search(r"^From: (.*?)\s*<([^>]*)>", patch.read_text(), re.M | re.S).groups()
     return f"{name} <{address}>"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import sctp_peer as sp
-from sctp_net import SO_SNDBUFFORCE
+from sctp_net import SCTP_CONG_CONTROL, SO_SNDBUFFORCE
 from sctp_peer import (
     ECHO,
     MASK,
@@ -41,6 +41,7 @@ CLAIMS = Claims()
 claim = CLAIMS.add
 
 OURS = ("jsctp", "jsctp_abe")
+SCTP_GET_ASSOC_ID_LIST = 29
 WRONG_LENGTHS = (0, 3, 4, 8, 11, 13, 16, 20, 0xFFFF)
 
 
@@ -135,6 +136,19 @@ def check_last():
             peer.receive(Data(tsn, b"") for tsn in peer.sent_tsns[-3:])
             peer.send(peer.sack_chunk(), *chunks)
             assert len(peer.sent_tsns) > sent, chunks
+
+
+@claim("longer than its packet, behind a HEARTBEAT, it does not keep back the answer to that")
+def check_longer_behind_a_heartbeat():
+    with receiving() as peer:
+        for length in (13, 16, 1000, 0xFFFF):
+            before = len(peer.heard)
+            peer.send(
+                sp.chunk(sp.HEARTBEAT, 0, sp.parameter(1, bytes(8))), timestamp(1, length=length)
+            )
+            peer.wire.run(0.5)
+            answers = [found.type for packet in peer.since(before) for found in packet.chunks]
+            assert sp.HEARTBEAT_ACK in answers, length
 
 
 @claim("with another verification tag it is ignored, and the association goes on")
@@ -1074,6 +1088,25 @@ def check_untimed_round_trips():
         for name in ("rfc9260", "jsctp_abe"):
             peer.choose(name)
         assert told("min_rtt_us") == 0, "with times it is they that count"
+
+
+@claim("to choose what an association has already, by its id, too, forgets nothing of its path")
+def check_same_choice():
+    with Wire() as wire:
+        peer = Peer(wire).connect_by(100)
+        count, number = struct.unpack(
+            "=Ii", peer.sock.getsockopt(socket.IPPROTO_SCTP, SCTP_GET_ASSOC_ID_LIST, 8)
+        )
+        assert count == 1
+        for name, is_new in (("jsctp", True), ("jsctp", False), ("jsctp_abe", True)):
+            learnt_us = 0 if is_new else told("min_rtt_us")
+            choice = struct.pack("=i16s", number, name.encode())
+            peer.sock.setsockopt(socket.IPPROTO_SCTP, SCTP_CONG_CONTROL, choice)
+            assert told("min_rtt_us") == learnt_us, name
+            for _ in range(3):
+                peer.write_to(100)
+                wire.run(0.3)
+            assert told("min_rtt_us")
 
 
 def asconf(peer: Peer, serial: int, *wanted: bytes) -> None:

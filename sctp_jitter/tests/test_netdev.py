@@ -51,6 +51,15 @@ def test_each_series_applies_by_itself(made, kernel, name):
     run("git", "-C", kernel, "am", "-q", "--whitespace=error-all", *mails, env=os.environ | GIT)
 
 
+def test_the_cover_letter_is_a_mail(made):
+    head, _, body = (made / "cong/0000-cover-letter.patch").read_text().partition("\n\n")
+    names = [line.partition(":")[0] for line in head.splitlines()[1:]]
+    assert names == ["From", "Date", "Subject"]
+    steps = len(NETDEV.SERIES["cong"][1])
+    assert f"\nSubject: [PATCH RFC net-next 00/{steps}] sctp: " in head
+    assert body.startswith("SCTP in Linux has one congestion control")
+
+
 @pytest.mark.parametrize("name", NETDEV.SERIES)
 def test_style(made, name):
     """checkpatch --strict is content; only it cannot know the first of all commits here."""
@@ -72,7 +81,7 @@ def test_what_a_module_needs_is_gone(made):
     ]  # fmt: skip
     alien = re.compile(
         r"net_generic|sctp_net\(|struct sctp_net\b|\b1000\t|seq_file|estimators/|docs/|\bthe lab\b"
-        r"|tcp_param|TCP_SOURCES|jtcp|sctp_jitter_trace"
+        r"|tcp_param|TCP_SOURCES|jtcp|sctp_jitter_trace|tcp_veno|net\.sctp\.miss_indications"
     )
     assert [line for line in added if alien.search(line)] == []
     text = "\n".join(added)

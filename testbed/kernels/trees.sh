@@ -79,12 +79,18 @@ keep_line() {
     printf '%s\n' "$key" >"$trees/$line/key"
 }
 
+# Earlier ones had less in them.
+has_series() {
+    [ -e "$1/.complete" ] && [ -e "$1/tools/testing/selftests/net/config" ]
+}
+
 # Documentation and tests are among them, which no source to build in has.
 unpack_series() {
     local src=$1 to=$2 files=(Makefile net/sctp include/net/sctp include/linux/sctp.h
         include/uapi/linux/sctp.h Documentation/networking/ip-sysctl.rst
-        tools/testing/selftests/net/Makefile)
-    [ ! -e "$to/.complete" ] || return 0
+        tools/testing/selftests/net/.gitignore tools/testing/selftests/net/Makefile
+        tools/testing/selftests/net/config)
+    ! has_series "$to" || return 0
     rm -rf "$to"
     mkdir -p "$to"
     if [ -d "$src" ]; then
@@ -98,7 +104,7 @@ unpack_series() {
 
 unpack_package() {
     local apt=$1 package=$2 line=$3
-    [ ! -e "$line/source/.complete" ] || [ ! -e "$line/series/.complete" ] || return 0
+    [ ! -e "$line/source/.complete" ] || ! has_series "$line/series" || return 0
     package_file "$apt" "$package" './usr/src/linux-source-*.tar.xz' >"$line/source.tar.xz"
     if [ ! -e "$line/source/.complete" ]; then
         rm -rf "$line/source"

@@ -236,6 +236,7 @@ struct told {
 	bool named;		/* all use the algorithm */
 	int windows;		/* paths with one */
 	unsigned int timestamp;	/* type of the chunks in use */
+	int timed;		/* paths of which their times have taught something */
 };
 
 static void read_path(struct nlattr *path, struct told *told)
@@ -255,6 +256,9 @@ static void read_path(struct nlattr *path, struct told *told)
 			break;
 		case SCTP_DIAG_PATH_TIMESTAMP:
 			told->timestamp = *(__u8 *)value;
+			break;
+		case SCTP_DIAG_PATH_JSCTP:
+			told->timed += ((struct sctp_jsctp_info *)value)->min_rtt_us > 0;
 			break;
 		}
 	}
@@ -335,6 +339,20 @@ static struct told diag(const char *ns)
 	}
 	close(fd);
 	return told;
+}
+
+/* Have times gone there and back? Only these algorithms tell. A SACK may be late. */
+static bool times_came(const char *ns)
+{
+	int tries = strncmp(algorithm, "jsctp", 5) ? 0 : 20;
+
+	while (tries && !diag(ns).timed) {
+		tries--;
+		if (!tries)
+			return false;
+		usleep(100000);
+	}
+	return true;
 }
 
 /* --- what is tested --------------------------------------------------------- */
@@ -490,6 +508,7 @@ static void authenticated(void)
 	transfer(one, many);
 	check(flow_uses(one, algorithm));
 	check(diag(ns1).timestamp == 190);
+	check(times_came(ns1));
 }
 
 static void told_by_diag(void)
@@ -504,6 +523,7 @@ static void told_by_diag(void)
 	told = diag(ns1);
 	check(told.associations == 1 && told.paths == 2);
 	check(told.named && told.windows == told.paths);
+	check(times_came(ns1));
 }
 
 static const struct {
