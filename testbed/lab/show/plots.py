@@ -34,6 +34,7 @@ INK, FAINT, GRID = "#1f2430", "#6b7280", "#e6e8ec"
 FONT_PT = 9.5
 LABEL_GAP = 0.047  # between two direct labels, in heights of the axes
 MAX_TICKS = 12
+PANEL_CHARS = 38  # that fit side by side below a panel
 TITLE_CHARACTERS = 42  # that fit over one panel of three
 SPREAD_FOR_LOG = 20.0  # largest over smallest value from which a logarithm shows more
 SPREAD_FOR_OWN_SCALE = 4.0  # the same between panels, from which each gets its own scale
@@ -449,9 +450,11 @@ def _x_ticks(axes: Axes, axis: Axis, x_of: dict[AxisValue, float]) -> None:
     for value in reversed(x_of):
         if all(abs(x_of[value] - x_of[other]) >= span / MAX_TICKS for other in shown):
             shown.append(value)
-    axes.set_xticks(
-        [x_of[v] for v in shown], [v if isinstance(v, str) else f"{v:g}" for v in shown]
-    )
+    texts = [v if isinstance(v, str) else f"{v:g}" for v in shown]
+    axes.set_xticks([x_of[v] for v in shown], texts)
+    if (chars := sum(len(text) + 2 for text in texts)) > PANEL_CHARS:
+        size = axes.xaxis.get_ticklabels()[0].get_fontsize()
+        axes.tick_params(axis="x", labelsize=max(size * PANEL_CHARS / chars, 5))
     axes.set_xlim(min(x) - 0.035 * span, max(x) + 0.035 * span)
     if axis.scale == "log" and min(x_of) <= 0 < max(x_of):
         for shift in (-0.006, 0.006):  # the two strokes of a break
