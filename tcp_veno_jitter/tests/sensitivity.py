@@ -34,7 +34,8 @@ PAGE, BEGIN, END = (
 )
 HEAD = """| constant | value | carried, alone | dropped % | rivals keep | unfair | worse | better |
 |---|---|---|---|---|---|---|---|"""
-LARGEST = {"VJ_HOLD_ROUNDS": 3, "VJ_PATTERN": 3, "VJ_TOP_PERCENT": 99}  # of their fields
+# of their fields, by which the module's BUILD_BUG_ON() go
+LARGEST = {"VJ_FILLS": 5, "VJ_HOLD_ROUNDS": 3, "VJ_PATTERN": 3, "VJ_TOP_PERCENT": 99}
 WORSE, WORSE_DROP_PCT = 0.05, 1.0  # of a place's share or a rival's, and of the packets dropped
 
 

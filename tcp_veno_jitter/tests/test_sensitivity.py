@@ -30,6 +30,25 @@ def test_one_number_changes(one):
         assert one.smallest <= value <= one.largest
 
 
+def fits(source: str) -> bool:
+    """Is no BUILD_BUG_ON() of the law's numbers true?"""
+    numbers = dict(re.findall(r"#define (VJ_\w+)\s+([^/\n]+)", source))
+    for condition in re.findall(r"BUILD_BUG_ON\((.*VJ_.*)\);", source):
+        while names := set(re.findall(r"VJ_\w+", condition)):
+            for name in names:
+                condition = re.sub(rf"\b{name}\b", f"({numbers[name].strip()})", condition)
+        if eval(condition.replace("||", " or ").replace("/", "//")):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("one", CONSTANTS, ids=lambda one: one.name)
+def test_what_is_varied_builds(one):
+    assert all(fits(one.put(SOURCE, value)) for value in (one.halved(), one.doubled()))
+    if one.name == "VJ_FILLS":
+        assert not fits(one.put(SOURCE, 2 * one.value)), "a field's limit is not seen"
+
+
 def test_shifts_halve_and_double_their_share():
     shift = next(one for one in CONSTANTS if one.name == "VJ_ROOM_SHIFT")
     assert [shift.said(value) for value in (shift.halved(), shift.value, shift.doubled())] == [
