@@ -261,7 +261,7 @@ enum vj_trial {
  * @shown: RTT is not longer than base and the smallest q of it say
  * @state: enum vj_state
  * @trial: enum vj_trial
- * @slow: N >= beta in the last round trip
+ * @slow: N >= beta in the last round trip (vj_beta())
  * @draining: the window is sinking to snd_ssthresh
  * @random: the last loss was noise
  * @judged: there was a verdict in this round trip
@@ -479,6 +479,35 @@ static void vj_init(struct sock *sk)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE,
 			SK_PACING_NEEDED);
 	vj_update_pacing(sk);
+}
+
+/*
+ * How many packets leave in one piece with segmentation offload, as tcp_tso_autosize()
+ * cuts it, but no more than half of the window.
+ */
+static u32 vj_burst_pkts(const struct tcp_sock *tp)
+{
+	const struct sock *sk = (const struct sock *)tp;
+	u32 size = sk->sk_gso_max_size;
+	u64 bytes = READ_ONCE(sk->sk_pacing_rate) >>
+		    READ_ONCE(sk->sk_pacing_shift);
+	u32 shift = tcp_min_rtt(tp) >>
+		    min_t(u32, 31,
+			  READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_tso_rtt_log));
+
+	if (!sk_can_gso(sk))
+		return 1;
+	if (shift < BITS_PER_TYPE(size))
+		bytes += size >> shift;
+	return clamp((u32)min_t(u64, bytes, size) / tp->mss_cache, 1U,
+		     min_t(u32, sk->sk_gso_max_segs,
+			   max(tcp_snd_cwnd(tp) / 2, 1U)));
+}
+
+/* The last packet of such a piece waits for the first one, wherever the path is used. */
+static u32 vj_beta(const struct tcp_sock *tp)
+{
+	return tcp_param_get(&vj_beta_pkts) + vj_burst_pkts(tp) - 1;
 }
 
 static bool vj_backlog_reaches(const struct tcp_sock *tp,
@@ -796,7 +825,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 	vj->standing_us = queue_us;
 	vj->standing_path_us = vj->round_rtt_us - queue_us;
 	vj_begin_round(vj);
-	vj->slow = vj_backlog_reaches(tp, vj, tcp_param_get(&vj_beta_pkts));
+	vj->slow = vj_backlog_reaches(tp, vj, vj_beta(tp));
 }
 
 /* The queue, @before_us a round trip ago, came within this one. */
@@ -806,8 +835,7 @@ static bool vj_jumps(const struct veno_jitter *vj, const struct tcp_sock *tp,
 	return !vj_lost_pkts(vj, tp) && vj->standing_us > before_us &&
 	       veno_backlog_reaches(tcp_snd_cwnd(tp),
 				    vj->standing_us - before_us,
-				    vj_standing_rtt_us(vj),
-				    tcp_param_get(&vj_beta_pkts));
+				    vj_standing_rtt_us(vj), vj_beta(tp));
 }
 
 /*
@@ -1160,7 +1188,7 @@ static void vj_answer_queue(struct sock *sk, bool deep, bool empty, bool jumps)
 	vj->w_max = max(vj->w_max, tcp_snd_cwnd(tp));
 	vj->fills++;
 	if (vj->vain == VJ_PATTERN ||
-	    vj_backlog_reaches(tp, vj, 2 * tcp_param_get(&vj_beta_pkts)))
+	    vj_backlog_reaches(tp, vj, 2 * vj_beta(tp)))
 		vj->fills++;
 	if (vj->fills > vj_patience(vj)) {
 		vj_share(vj, tp);
