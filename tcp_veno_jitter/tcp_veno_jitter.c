@@ -891,14 +891,15 @@ static u32 vj_ocwnd_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj
 				tp->mss_cache);
 }
 
-/* max(ocwnd, w - N) + 1: a window that leaves no queue of ours. */
+/* max(ocwnd, w - N) and a packet, or a piece, more: it leaves no queue of ours. */
 static u32 vj_drained_pkts(const struct tcp_sock *tp,
 			   const struct veno_jitter *vj)
 {
 	u32 others = tcp_snd_cwnd(tp) -
 		     (vj_backlog(tp, vj) >> VENO_BACKLOG_SHIFT);
 
-	return min(max(vj_ocwnd_pkts(tp, vj), others), tcp_snd_cwnd(tp)) + 1;
+	return min(max(vj_ocwnd_pkts(tp, vj), others) + vj_burst_pkts(tp),
+		   tcp_snd_cwnd(tp) + 1);
 }
 
 static void vj_enter(struct veno_jitter *vj, enum vj_state state)
