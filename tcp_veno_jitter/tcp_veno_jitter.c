@@ -482,6 +482,22 @@ static void vj_init(struct sock *sk)
 }
 
 /*
+ * Does this host's device cut what TCP sends? If not the stack does, and each packet
+ * goes its way: the first one of a piece waits for none.
+ */
+static bool vj_is_offloaded(const struct sock *sk)
+{
+	const struct dst_entry *dst;
+	bool offloaded;
+
+	rcu_read_lock();
+	dst = rcu_dereference(sk->sk_dst_cache);
+	offloaded = dst && READ_ONCE(dst->dev)->features & NETIF_F_ALL_TSO;
+	rcu_read_unlock();
+	return offloaded && sk_can_gso(sk);
+}
+
+/*
  * How many packets leave in one piece with segmentation offload, as tcp_tso_autosize()
  * cuts it, but no more than half of the window.
  */
@@ -495,7 +511,7 @@ static u32 vj_burst_pkts(const struct tcp_sock *tp)
 		    min_t(u32, 31,
 			  READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_tso_rtt_log));
 
-	if (!sk_can_gso(sk))
+	if (!vj_is_offloaded(sk))
 		return 1;
 	if (shift < BITS_PER_TYPE(size))
 		bytes += size >> shift;
