@@ -175,6 +175,8 @@ void replay_load(const struct replay_step *step)
 	rate_sample = now->rate_sample;
 	ack_sample = now->ack_sample;
 	sock_net_set(sk, &net);
+	/* what was recorded had a device that cuts nothing, as no route has */
+	RCU_INIT_POINTER(sk->sk_dst_cache, NULL);
 	inet_csk(sk)->icsk_ca_ops = ops;
 	jiffies = now->jiffies;
 	draws = 0;
@@ -188,6 +190,7 @@ enum replay_verdict replay_check(const struct replay_step *step)
 	if (draws)
 		return REPLAY_DRAWN;
 	sk->sk_net = recorded->sk_net;
+	sk->sk_dst_cache = recorded->sk_dst_cache;
 	inet_csk(sk)->icsk_ca_ops = inet_csk(recorded)->icsk_ca_ops;
 	return cost_hash(&live) == now->after && result == now->result ?
 		       REPLAY_SAME : REPLAY_DIFFERS;
