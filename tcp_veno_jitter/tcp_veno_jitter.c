@@ -33,8 +33,9 @@
  *   ALONE    The queue is ours. +1 a round trip while N < beta, +1/2 above. After
  *            8 round trips without a queue the step doubles each time, up to w / 8;
  *            after 2 if V is above base / 8, as queues come and go there. Q at a
- *            tenth of base is drained: w sinks to max(ocwnd, w - N) + 1. One that
- *            came at once is not our doing, and waited for: 4 round trips.
+ *            tenth of base is drained: w sinks to max(ocwnd, w - N) + 1, where
+ *            segmentation is offloaded by a piece more. One that came at once is
+ *            not our doing, and waited for: 4 round trips.
  *            Drains and then dips do not empty it, or it overflows although we
  *            drain it: SHARED, up to the window that was given up.
  *            More is lost than noise explains: listen. A second time: SHARED,
