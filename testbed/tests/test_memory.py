@@ -56,7 +56,7 @@ def test_memory_comes_in_few_sizes_and_never_below_what_all_have():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("offloads", "each"), [(False, 1), (True, 45)])
+@pytest.mark.parametrize(("offloads", "each"), [(False, 1), ("hosts", 1), (True, 45)])
 def test_packets_are_those_of_queues_and_of_two_round_trips(offloads, each):
     """A packet in a queue may be 45 frames where segmentation is offloaded."""
     tree = tomllib.loads(GOOD)

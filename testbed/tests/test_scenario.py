@@ -73,6 +73,12 @@ def test_every_scenario_of_the_project_is_good():
         ({"links__bottleneck__policer_burst_ms": 10}, "no queue, loss or delay"),
         ({"links__bottleneck": {"policer_burst_ms": 10}}, "needs rate_mbps"),
         ({"links__bottleneck": {"policer_burst_ms": 10, "rate_mbps": 2}}, "offloads = false"),
+        ({"topology": {"offloads": "host"}}, "true, false or 'hosts'"),
+        ({"topology": {"offloads": 1}}, "text, or true or false"),
+        (
+            {"topology": {"kind": "wireless-chain", "nodes": 3, "offloads": "hosts"}},
+            "only of a dumbbell or chain",
+        ),
         (
             {
                 "links__bottleneck": {"policer_burst_ms": 1, "rate_mbps": 2},

@@ -46,7 +46,7 @@ def packets_mb(spec: dict[str, Any], links: dict[str, dict[str, Any]]) -> float:
     rtt_ms += max((flow["delay_ms"] for flow in [*spec["flows"], *spec["udp"]]), default=0.0)
     least_mbps = min((rate for rate in rates.values() if rate), default=0.0)
     on_path = least_mbps * 1e3 * rtt_ms / FULL_FRAME_BITS
-    each = SEGMENT_PKTS if spec["topology"]["offloads"] else 1
+    each = SEGMENT_PKTS if spec["topology"]["offloads"] is True else 1
     queued = sum(
         max([link["queue_pkts"], *(_changed(e, "queue_pkts") for e in events if e["link"] == hop)])
         for hop, link in links.items()

@@ -15,6 +15,7 @@ from lab.ask.wifi import WifiMedium
 WIRELESS = "wireless-chain"  # its hops are named after its nodes: hop1 is from node 1 to node 2
 WIFI_AP = "wifi-ap"  # stations of an access point, which a wire leads to
 SECOND = "second_"  # of the names of the hops between second homes, as lab.ask.topologies has it
+AT_HOSTS = "hosts"  # of offloads: segments leave a host one by one, as from a network card
 UNDER_TEST = "$algorithm"  # in a flow: the algorithm that this point is about
 
 
@@ -28,13 +29,18 @@ class Topology:
     mtu_bytes: int = 1500  # of every interface
     tunnel: str = ""  # one of TUNNELS, over all hops
     agents: bool | tuple[int, ...] = True  # which nodes help those algorithms that want help
-    offloads: bool = True
+    offloads: bool | str = True  # or AT_HOSTS
     ecn: bool = False
 
     @property
     def is_wireless(self) -> bool:
         """Say whether flows share a medium."""
         return self.kind in (WIRELESS, WIFI_AP)
+
+    @property
+    def has_bursts(self) -> bool:
+        """Say whether what crosses a hop may be a burst of segments that nobody has cut."""
+        return self.offloads is True
 
     @property
     def has_ap(self) -> bool:

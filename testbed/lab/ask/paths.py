@@ -10,7 +10,7 @@ from lab.ask import linktraces
 from lab.ask.carries import CUT_MBPS, ETHERNET_BYTES, TUNNELS
 from lab.ask.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
 from lab.ask.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
-from lab.ask.parts import SECOND, WIFI_AP, WIRELESS, Event, Scenario, Sctp, Topology
+from lab.ask.parts import AT_HOSTS, SECOND, WIFI_AP, WIRELESS, Event, Scenario, Sctp, Topology
 from lab.ask.tables import build, convert, is_name
 from lab.ask.wifi import WifiMedium, check_limits, check_wifi
 from lab.common.errors import BadInput, unknown
@@ -35,6 +35,7 @@ def parse_topology(table: dict) -> Topology:
     if not 1 <= topology.homes <= MAX_HOMES:
         raise BadInput(f"topology.homes = {topology.homes}: 1 or {MAX_HOMES}")
     _check_tunnel(topology)
+    _check_offloads(topology)
     if not 544 <= topology.mtu_bytes <= 9000:
         raise BadInput(f"topology.mtu_bytes = {topology.mtu_bytes}: 544 to 9000")
     _check_stations(topology)
@@ -56,6 +57,15 @@ def parse_topology(table: dict) -> Topology:
                 f" way back of each, {SECOND} for those between second homes"
             )
     return topology
+
+
+def _check_offloads(topology: Topology) -> None:
+    if not isinstance(topology.offloads, bool) and topology.offloads != AT_HOSTS:
+        raise BadInput(
+            f"topology.offloads = {topology.offloads!r}: this must be true, false or {AT_HOSTS!r}"
+        )
+    if topology.offloads == AT_HOSTS and topology.is_wireless:
+        raise BadInput(f"topology.offloads = {AT_HOSTS!r}: only of a dumbbell or chain")
 
 
 def _check_tunnel(topology: Topology) -> None:
@@ -137,10 +147,10 @@ def parse_links(tables: dict, topology: Topology) -> dict[str, Link]:
         _check_link(f"links.{hop}", link)
         if link.queue_bdp and link.queue_pkts:
             raise BadInput(f"links.{hop}: give queue_pkts or queue_bdp, not both")
-        if 0 < link.bucket_bytes < GSO_FRAME_BYTES and topology.offloads:
+        if 0 < link.bucket_bytes < GSO_FRAME_BYTES and topology.has_bursts:
             raise BadInput(
                 f"links.{hop}: a policer of {link.bucket_bytes} bytes would drop every burst of"
-                " offloads: set topology.offloads = false"
+                f' offloads: set topology.offloads = false, or "{AT_HOSTS}"'
             )
         if 0 < link.bucket_bytes < topology.mtu_bytes + ETHERNET_BYTES:
             raise BadInput(f"links.{hop}: a policer of {link.bucket_bytes} bytes passes no frame")

@@ -246,7 +246,7 @@ def _check_packets(scenario: Scenario) -> None:
     if scenario.medium:
         kind = scenario.topology.kind
         raise BadInput(f"run.packets: not on a {kind}, whose nodes count for themselves")
-    if scenario.topology.offloads and any(link.aqm for link in scenario.links.values()):
+    if scenario.topology.has_bursts and any(link.aqm for link in scenario.links.values()):
         raise BadInput(
             "run.packets with an aqm needs topology.offloads = false, or bursts that come in would"
             " leave as single packets"

@@ -94,9 +94,9 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return float(value)
     if kind is int and number and value == int(value) and abs(value) < 2**53:
         return int(value)
-    if kind in (bool, bool | None, SOME) and isinstance(value, bool):
+    if kind in (bool, bool | None, bool | str, SOME) and isinstance(value, bool):
         return value
-    if kind is str and isinstance(value, str):
+    if kind in (str, bool | str) and isinstance(value, str):
         return value
     if kind == tuple[str, ...]:
         value = [value] if isinstance(value, str) else value
@@ -111,6 +111,7 @@ def convert(kind: Any, value: Any, where: str) -> Any:
     if kind == dict[str, Any] and isinstance(value, dict):
         return value
     names = {float: "number", int: "whole number", str: "text", bool: "true or false"}
+    names[bool | str] = "text, or true or false"
     names[SOME] = "list of whole numbers, or true or false"
     wanted = names.get(kind, "list" if "tuple" in str(kind) else "number")
     raise BadInput(f"{where} = {value!r}: this must be a {wanted}")

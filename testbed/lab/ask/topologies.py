@@ -39,6 +39,14 @@ NETS = {"src": 100, "dst": 200}  # the hosts of pair 7 are 10.100.7.2 and 10.200
 ROWS = "rs"  # routers of a host's first home and of its second, which is 10.101.7.2 or 10.201.7.2
 SECOND = "second_"  # of the names of the hops between second homes
 OFFLOADS = ("tso", "gso", "gro", "tx", "rx", "sg")
+AT_HOSTS = "hosts"  # in place of whether they are on, as lab.ask.parts has it
+CARD_MBPS = 10_000  # of a host's network card, which cuts what TCP hands over
+CARD_LIMIT_BYTES = 100_000_000  # never reached: TCP has little in its own host's queue
+# A segment that nobody has put together again takes four times its payload of a buffer.
+CARD_SYSCTLS = {
+    "net.ipv4.tcp_rmem": "4096 67108864 67108864",
+    "net.ipv4.tcp_wmem": "4096 16384 67108864",
+}
 
 
 def run(node: Node, *commands: str) -> None:
@@ -466,13 +474,24 @@ def offload_command(device: str, on: bool) -> str:
     return f"ethtool -K {device} " + " ".join(f"{of} {'on' if on else 'off'}" for of in OFFLOADS)
 
 
-def finish(net: Mininet, offloads: bool, ecn: bool, mtu_bytes: int = 1500) -> None:
-    """Complete a started network: offloads, ECN, MTU, and every neighbour known for good.
+def card_command(device: str, mtu_bytes: int) -> str:
+    """Return the command that makes DEVICE send one frame after the other: tbf cuts what is larger
+    than its bucket, which holds one frame and not two."""
+    return (
+        f"tc qdisc replace dev {device} root tbf rate {CARD_MBPS}mbit burst {mtu_bytes + 100}"
+        f" limit {CARD_LIMIT_BYTES}"
+    )
+
+
+def finish(net: Mininet, offloads: bool | str, ecn: bool, mtu_bytes: int = 1500) -> None:
+    """Complete a started network: OFFLOADS (AT_HOSTS: on there, where a network card cuts), ECN,
+    MTU, and every neighbour known for good.
 
     Address resolution in mid-run would be packets that no scenario asked for, lost like any. A
     process costs the virtual lab what a thousand packets do, so a node has one for all of `ip`.
     """
     for node in net.values():
+        cuts = offloads == AT_HOSTS and isinstance(node, Host)
         wired = [intf for intf in node.intfList() if intf.link is not None]
         with NamedTemporaryFile("w", prefix=f"{node.name}-") as batch:
             for intf in wired:
@@ -484,7 +503,9 @@ def finish(net: Mininet, offloads: bool, ecn: bool, mtu_bytes: int = 1500) -> No
             run(
                 node,
                 setting("net.ipv4.tcp_ecn", int(ecn)),
-                *(offload_command(intf.name, offloads) for intf in wired),
+                *(offload_command(intf.name, offloads is True or cuts) for intf in wired),
+                *(card_command(intf.name, mtu_bytes) for intf in wired if cuts),
+                *(setting(name, value) for name, value in CARD_SYSCTLS.items() if cuts),
                 f"ip -batch {quote(batch.name)}",
             )
 
