@@ -166,19 +166,18 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_PATTERN		3	/* repetitions that are a pattern */
 #define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
 #define VJ_CALM_ROUNDS		8	/* without a queue, or without base, that matter */
-#define VJ_SWING_ROUNDS		2	/* the same, where queues come and go */
 #define VJ_BASE_S		5	/* the shortest turn: to look for base, to hush */
-#define VJ_LOOK_SHIFT		2	/* base unseen: a quarter of that to the next look */
 #define VJ_FILLS		5	/* of @fills; above it dips, no drains any more */
-#define VJ_HUSH_SHIFT		2	/* a hush takes a quarter off the window */
-#define VJ_HUSHED_SHIFT		4	/* for a sixteenth of a turn */
-#define VJ_ROUNDS_SHIFT		6	/* a hush's turn is 64 round trips or more */
+#define VJ_TRIAL_SHIFT		2	/* a trial's step: a quarter of w, or of a turn */
+#define VJ_HUSHED_SHIFT		4	/* a hush lasts for a sixteenth of a turn */
 #define VJ_EXCUSED_SHIFT	2	/* a quarter as much again as noise is excused */
-#define VJ_RUN_PKTS		8	/* lost one after the other: one loss */
+#define VJ_FEW_PKTS		8	/* fewer tell nothing: of a queue, a rate, or one loss */
 
 /* What follows from those. */
 #define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then one that jumped up is drained */
 #define VJ_CALM_SHIFT		3	/* log2 of VJ_CALM_ROUNDS: between two dips */
+#define VJ_SWING_ROUNDS		(VJ_CALM_ROUNDS / 4)	/* without one, where queues come and go */
+#define VJ_ROUNDS_SHIFT		(VJ_HUSHED_SHIFT + 2)	/* so a hush has four round trips */
 #define VJ_FILLS_MAX		(3 * VJ_FILLS)	/* of @fills; above it others fill the queue */
 #define VJ_LOSS_PKTS		((1 << VJ_LITTLE_SHIFT) / 2)	/* smallest sample of losses */
 #define VJ_QUIET_MAX		(4 * VJ_LOSS_PKTS)	/* remembered where only losses tell */
@@ -188,7 +187,6 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
 #define VJ_SACK_WAIT_US		1100	/* tcp_comp_sack_delay_ns and its slack */
 #define VJ_DELACK_PKTS		4	/* a smaller window waits for ACKs */
-#define VJ_STARTUP_PKTS		8	/* fewer tell nothing: of startup's end, of a rate */
 #define VJ_FORGET_SHIFT		7	/* the largest Q and B fade, 1/128 a round */
 #define VJ_LEARN_SHIFT		2	/* Q's largest rises by 1/4 of the way */
 #define VJ_TOPS_MAX		15
@@ -375,7 +373,7 @@ static u32 vj_lost_pkts(const struct veno_jitter *vj, const struct tcp_sock *tp)
 static void vj_note_run(struct veno_jitter *vj, u32 pkts)
 {
 	if (vj->roomy && vj->state != VJ_STARTUP && pkts > 1)
-		vj->lost += pkts - DIV_ROUND_UP(pkts, VJ_RUN_PKTS);
+		vj->lost += pkts - DIV_ROUND_UP(pkts, VJ_FEW_PKTS);
 }
 
 /* Time in 2^VJ_STAMP_SHIFT us; wraps after 17 minutes. */
@@ -398,7 +396,7 @@ static bool vj_has_few_beside_others(const struct veno_jitter *vj,
 				     const struct tcp_sock *tp)
 {
 	return vj->state == VJ_SHARED && vj->roomy &&
-	       tcp_snd_cwnd(tp) < 2 * VJ_STARTUP_PKTS;
+	       tcp_snd_cwnd(tp) < 2 * VJ_FEW_PKTS;
 }
 
 static u32 vj_standing_rtt_us(const struct veno_jitter *vj)
@@ -1023,6 +1021,12 @@ static bool vj_share_blindly(struct veno_jitter *vj, const struct tcp_sock *tp)
 	return begins;
 }
 
+/* The window of a trial that asks what is lost when less is sent (packets). */
+static u32 vj_less_pkts(u32 pkts)
+{
+	return pkts - DIV_ROUND_UP(pkts, 1 << VJ_TRIAL_SHIFT);
+}
+
 /*
  * Send less than what was delivered until the share that is lost is known: that
  * much is noise. Startup goes on if there is some.
@@ -1032,7 +1036,7 @@ static void vj_listen(struct sock *sk, u32 delivered_pkts)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	bool returns = vj->state == VJ_STARTUP;
 
-	vj_sink(sk, 3 * delivered_pkts / 4);
+	vj_sink(sk, vj_less_pkts(delivered_pkts));
 	vj->returns = returns;
 	vj->struck = 1;
 	vj->listens = 1;
@@ -1091,7 +1095,7 @@ static bool vj_has_outage(const struct veno_jitter *vj,
 {
 	u32 lost = vj_lost_pkts(vj, tp);
 
-	return lost > VJ_STARTUP_PKTS &&
+	return lost > VJ_FEW_PKTS &&
 	       vj_is_outage(tp->delivered - vj->round_end + lost, lost);
 }
 
@@ -1111,12 +1115,12 @@ static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 
 	if (queue_us != VJ_NO_QUEUE_US)
 		vj->queued = vj_is_queue(vj, queue_us) ?
-			     min(vj->queued + 1, VJ_STARTUP_PKTS) : 0;
+			     min(vj->queued + 1, VJ_FEW_PKTS) : 0;
 	if (loses && tcp_snd_cwnd(tp) > least_pkts)
 		tcp_snd_cwnd_set(tp, clamp(tcp_packets_in_flight(tp) +
 					   acked_pkts, least_pkts,
 					   tcp_snd_cwnd(tp)));
-	if (loses || vj->queued == VJ_STARTUP_PKTS)
+	if (loses || vj->queued == VJ_FEW_PKTS)
 		tp->snd_ssthresh = min(tp->snd_ssthresh, tcp_snd_cwnd(tp));
 }
 
@@ -1125,11 +1129,11 @@ static bool vj_meets_queue(const struct veno_jitter *vj,
 			   const struct tcp_sock *tp)
 {
 	return vj->state == VJ_STARTUP && !vj_lost_pkts(vj, tp) &&
-	       tp->delivered - vj->round_end > VJ_STARTUP_PKTS &&
+	       tp->delivered - vj->round_end > VJ_FEW_PKTS &&
 	       vj->round_queue_us != VJ_NO_QUEUE_US &&
 	       vj_is_queue(vj, 2 * vj->round_queue_us) &&
 	       veno_backlog_reaches(tcp_snd_cwnd(tp), vj->round_queue_us,
-				    vj->round_rtt_us, VJ_STARTUP_PKTS);
+				    vj->round_rtt_us, VJ_FEW_PKTS);
 }
 
 /* What is too much is not sent at all: the queue has little room left. */
@@ -1239,7 +1243,7 @@ static u32 vj_reduce_blindly(struct veno_jitter *vj, const struct tcp_sock *tp,
 	u32 delivered_pkts = vj_delivered_pkts(vj, tp);
 	u32 keep_pkts = vj_cubic_reduce(vj, tp, begins);
 
-	vj->w_max = min(vj->w_max, max(delivered_pkts, VJ_STARTUP_PKTS + 0U));
+	vj->w_max = min(vj->w_max, max(delivered_pkts, VJ_FEW_PKTS + 0U));
 	return min(7 * delivered_pkts / 8, keep_pkts);
 }
 
@@ -1349,7 +1353,7 @@ static void vj_begin_trial(struct sock *sk, enum vj_trial trial, u32 pkts,
  */
 static bool vj_begin_probe(struct sock *sk, u32 most)
 {
-	u32 probe = most + DIV_ROUND_UP(most, 4);
+	u32 probe = most + DIV_ROUND_UP(most, 1 << VJ_TRIAL_SHIFT);
 
 	if (!tcp_is_cwnd_limited(sk) || tcp_in_slow_start(tcp_sk(sk)) ||
 	    probe > tcp_sk(sk)->snd_cwnd_clamp)
@@ -1542,8 +1546,7 @@ static bool vj_hushes(struct sock *sk, u32 round_us)
 	    vj_turned_us(tp, VJ_ROUNDS_SHIFT) >= round_us)
 		return false;
 	vj->draining = 0;
-	vj_begin_trial(sk, VJ_HUSH,
-		       max(w - DIV_ROUND_UP(w, 1 << VJ_HUSH_SHIFT), 2U), w);
+	vj_begin_trial(sk, VJ_HUSH, max(vj_less_pkts(w), 2U), w);
 	return true;
 }
 
@@ -1641,8 +1644,8 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	look_us = vj_turn_us(tp, VJ_CALM_SHIFT);
 	if (vj->flat && vj_exceeds_base(vj, vj->recent_us) &&
 	    vj->state == VJ_ALONE && !vj_swings(vj) &&
-	    look_us >> VJ_LOOK_SHIFT >= tp->srtt_us >> 3 << VJ_CALM_SHIFT)
-		look_us >>= VJ_LOOK_SHIFT;
+	    look_us >> VJ_TRIAL_SHIFT >= tp->srtt_us >> 3 << VJ_CALM_SHIFT)
+		look_us >>= VJ_TRIAL_SHIFT;
 	/* who comes back from a timeout knows too little of its share */
 	unseen = vj_turned_us(tp, VJ_CALM_SHIFT) % look_us < round_us &&
 		 !tcp_in_slow_start(tp) &&
@@ -1663,7 +1666,7 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 		vj_begin_trial(sk, VJ_DIP, min(half, w), w);
 		return true;
 	}
-	wait = most < VJ_STARTUP_PKTS ? 2 * VJ_CALM_ROUNDS :
+	wait = most < VJ_FEW_PKTS ? 2 * VJ_CALM_ROUNDS :
 	       min(2 * VJ_CALM_ROUNDS << vj->shy, VJ_CALM_MAX);
 	if (vj->state == VJ_SHARED && !vj->roomy && !vj->hold &&
 	    vj->calm >= wait) {
@@ -1963,7 +1966,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		/* one packet of our own is a queue where base is short */
 		vj->calm = vj_less(vj->calm);
 	if (goes_on && vj->roomy && vj->state == VJ_ALONE &&
-	    vj_delivered_pkts(vj, tp) >= VJ_STARTUP_PKTS) {
+	    vj_delivered_pkts(vj, tp) >= VJ_FEW_PKTS) {
 		/* though less is sent: no answer to our load */
 		vj_listen(sk, vj_delivered_pkts(vj, tp));
 		vj->struck = 0;
@@ -1997,7 +2000,7 @@ static void vj_grow(struct tcp_sock *tp, const struct veno_jitter *vj,
 	u32 since_pkts;
 
 	if (vj->noise < 1 << (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT - 1) ||
-	    tcp_snd_cwnd(tp) < VJ_STARTUP_PKTS) {
+	    tcp_snd_cwnd(tp) < VJ_FEW_PKTS) {
 		tcp_cong_avoid_ai(tp, vj->growth_pkts, acked_pkts);
 		return;
 	}
@@ -2572,6 +2575,7 @@ static int __init vj_register(void)
 	BUILD_BUG_ON(sizeof(struct veno_jitter) > ICSK_CA_PRIV_SIZE);
 	/* of their fields */
 	BUILD_BUG_ON(VJ_PATTERN > 3 || VJ_HOLD_ROUNDS > 3);
+	BUILD_BUG_ON(VJ_FEW_PKTS > 15 || VJ_CALM_ROUNDS > 15);
 	/* @fills: beyond the patience by one round trip's at most */
 	BUILD_BUG_ON((VJ_FILLS_MAX << VJ_PATIENCE) + 4 > 127);
 	return tcp_register_congestion_control(&vj_ops);

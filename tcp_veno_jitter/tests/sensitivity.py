@@ -35,7 +35,10 @@ PAGE, BEGIN, END = (
 HEAD = """| constant | value | carried, alone | dropped % | rivals keep | unfair | worse | better |
 |---|---|---|---|---|---|---|---|"""
 # of their fields, by which the module's BUILD_BUG_ON() go
-LARGEST = {"VJ_FILLS": 5, "VJ_HOLD_ROUNDS": 3, "VJ_PATTERN": 3, "VJ_TOP_PERCENT": 99}
+LARGEST = {
+    "VJ_CALM_ROUNDS": 15, "VJ_FEW_PKTS": 15, "VJ_FILLS": 5, "VJ_HOLD_ROUNDS": 3, "VJ_PATTERN": 3,
+    "VJ_TOP_PERCENT": 99,
+}  # fmt: skip
 WORSE, WORSE_DROP_PCT = 0.05, 1.0  # of a place's share or a rival's, and of the packets dropped
 
 
