@@ -38,15 +38,11 @@ IPV6 = Path("/proc/sys/net/ipv6/conf")  # where there is none, it cannot disturb
 NETS = {"src": 100, "dst": 200}  # the hosts of pair 7 are 10.100.7.2 and 10.200.7.2
 ROWS = "rs"  # routers of a host's first home and of its second, which is 10.101.7.2 or 10.201.7.2
 SECOND = "second_"  # of the names of the hops between second homes
-OFFLOADS = ("tso", "gso", "gro", "tx", "rx", "sg")
+SENT = ("tso", "gso", "tx", "sg")  # offloads of what is sent
+OFFLOADS = (*SENT, "gro", "rx")
 AT_HOSTS = "hosts"  # in place of whether they are on, as lab.ask.parts has it
 CARD_MBPS = 10_000  # of a host's network card, which cuts what TCP hands over
 CARD_LIMIT_BYTES = 100_000_000  # never reached: TCP has little in its own host's queue
-# A segment that nobody has put together again takes four times its payload of a buffer.
-CARD_SYSCTLS = {
-    "net.ipv4.tcp_rmem": "4096 67108864 67108864",
-    "net.ipv4.tcp_wmem": "4096 16384 67108864",
-}
 
 
 def run(node: Node, *commands: str) -> None:
@@ -469,9 +465,12 @@ KINDS = {
 topos = KINDS  # the name that `mn --custom` looks for
 
 
-def offload_command(device: str, on: bool) -> str:
-    """Return the command that sets the offloads of DEVICE."""
-    return f"ethtool -K {device} " + " ".join(f"{of} {'on' if on else 'off'}" for of in OFFLOADS)
+def offload_command(device: str, on: bool | Sequence[str]) -> str:
+    """Return the command that sets the offloads of DEVICE: all of them, none, or those in ON."""
+    are_on = on if isinstance(on, Sequence) else OFFLOADS if on else ()
+    return f"ethtool -K {device} " + " ".join(
+        f"{one} {'on' if one in are_on else 'off'}" for one in OFFLOADS
+    )
 
 
 def card_command(device: str, mtu_bytes: int) -> str:
@@ -484,14 +483,15 @@ def card_command(device: str, mtu_bytes: int) -> str:
 
 
 def finish(net: Mininet, offloads: bool | str, ecn: bool, mtu_bytes: int = 1500) -> None:
-    """Complete a started network: OFFLOADS (AT_HOSTS: on there, where a network card cuts), ECN,
-    MTU, and every neighbour known for good.
+    """Complete a started network: OFFLOADS (AT_HOSTS: of what they send, where a network card cuts
+    it), ECN, MTU, and every neighbour known for good.
 
     Address resolution in mid-run would be packets that no scenario asked for, lost like any. A
     process costs the virtual lab what a thousand packets do, so a node has one for all of `ip`.
     """
     for node in net.values():
         cuts = offloads == AT_HOSTS and isinstance(node, Host)
+        are_on = SENT if cuts else offloads is True
         wired = [intf for intf in node.intfList() if intf.link is not None]
         with NamedTemporaryFile("w", prefix=f"{node.name}-") as batch:
             for intf in wired:
@@ -503,9 +503,8 @@ def finish(net: Mininet, offloads: bool | str, ecn: bool, mtu_bytes: int = 1500)
             run(
                 node,
                 setting("net.ipv4.tcp_ecn", int(ecn)),
-                *(offload_command(intf.name, offloads is True or cuts) for intf in wired),
+                *(offload_command(intf.name, are_on) for intf in wired),
                 *(card_command(intf.name, mtu_bytes) for intf in wired if cuts),
-                *(setting(name, value) for name, value in CARD_SYSCTLS.items() if cuts),
                 f"ip -batch {quote(batch.name)}",
             )
 
