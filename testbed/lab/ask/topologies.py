@@ -43,6 +43,8 @@ OFFLOADS = (*SENT, "gro", "rx")
 AT_HOSTS = "hosts"  # in place of whether they are on, as lab.ask.parts has it
 CARD_MBPS = 10_000  # of a host's network card, which cuts what TCP hands over
 CARD_LIMIT_BYTES = 100_000_000  # never reached: TCP has little in its own host's queue
+# A packet that a card has cut takes more than twice of it at the receiver that another one does.
+CARD_RMEM = ("net.ipv4.tcp_rmem", "4096 67108864 67108864")
 
 
 def run(node: Node, *commands: str) -> None:
@@ -505,6 +507,7 @@ def finish(net: Mininet, offloads: bool | str, ecn: bool, mtu_bytes: int = 1500)
                 setting("net.ipv4.tcp_ecn", int(ecn)),
                 *(offload_command(intf.name, are_on) for intf in wired),
                 *(card_command(intf.name, mtu_bytes) for intf in wired if cuts),
+                *([setting(*CARD_RMEM)] if cuts else []),
                 f"ip -batch {quote(batch.name)}",
             )
 
