@@ -74,7 +74,8 @@
  * Four trials ask the path what cannot be seen otherwise:
  *
  *   listen  too much is lost: three quarters of what was delivered, until 64
- *           packets have told the noise, or 192 if it takes few of them.
+ *           packets have told the noise. If it takes less than four of them: 192, if
+ *           it takes some, and 8 round trips, up to 512 packets.
  *   dip     each 5 s by the wall clock, and so at once with all others of our kind,
  *           if base has not been seen of late; or because drains do not help: what
  *           empties the queue, down to half of what the path holds, for as long as
@@ -187,6 +188,7 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
 #define VJ_SACK_WAIT_US		1100	/* tcp_comp_sack_delay_ns and its slack */
 #define VJ_DELACK_PKTS		4	/* a smaller window waits for ACKs */
+#define VJ_ACKED_PKTS		2	/* delayed ACKs tell of so many (RFC 5681) */
 #define VJ_FORGET_SHIFT		7	/* the largest Q and B fade, 1/128 a round */
 #define VJ_LEARN_SHIFT		2	/* Q's largest rises by 1/4 of the way */
 #define VJ_TOPS_MAX		15
@@ -497,12 +499,16 @@ static bool vj_is_offloaded(const struct sock *sk)
 }
 
 /*
- * How many packets leave in one piece with segmentation offload, as tcp_tso_autosize()
- * cuts it, but no more than half of the window.
+ * How many packets leave in one piece and arrive as one: what tcp_tso_autosize() makes
+ * where segmentation is offloaded, but no more than half of the window, and than an ACK
+ * tells of by the mean of this connection. Where a network card cuts pieces and nobody
+ * puts them together again, an ACK tells of two packets at most, and the first ones of a
+ * piece have waited for none.
  */
 static u32 vj_burst_pkts(const struct tcp_sock *tp)
 {
 	const struct sock *sk = (const struct sock *)tp;
+	u32 acked_pkts = tp->delivered / max(tp->segs_in, 1U);
 	u32 size = sk->sk_gso_max_size;
 	u64 bytes = READ_ONCE(sk->sk_pacing_rate) >>
 		    READ_ONCE(sk->sk_pacing_shift);
@@ -510,13 +516,13 @@ static u32 vj_burst_pkts(const struct tcp_sock *tp)
 		    min_t(u32, 31,
 			  READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_tso_rtt_log));
 
-	if (!vj_is_offloaded(sk))
+	if (acked_pkts <= VJ_ACKED_PKTS || !vj_is_offloaded(sk))
 		return 1;
 	if (shift < BITS_PER_TYPE(size))
 		bytes += size >> shift;
 	return clamp((u32)min_t(u64, bytes, size) / tp->mss_cache, 1U,
-		     min_t(u32, sk->sk_gso_max_segs,
-			   max(tcp_snd_cwnd(tp) / 2, 1U)));
+		     min3(sk->sk_gso_max_segs + 0U, acked_pkts,
+			  max(tcp_snd_cwnd(tp) / 2, 1U)));
 }
 
 /* The last packet of such a piece waits for the first one, wherever the path is used. */
@@ -737,13 +743,19 @@ static __always_inline bool vj_asks_quiet(const struct veno_jitter *vj)
 	return vj->hold == 1 || vj->state == VJ_SHARED;
 }
 
-/* Did this packet meet a queue? */
+/*
+ * Did this packet meet a queue? Of what left at once, at @sent_us, only the first ACK
+ * tells: the others have waited for it, however empty the path is.
+ */
 static __always_inline void vj_note_quiet(struct veno_jitter *vj,
-					  const struct tcp_sock *tp,
+					  const struct tcp_sock *tp, u8 sent_us,
 					  u32 queue_us, u32 above_us)
 {
 	u32 quiet_us = vj_quiet_us(vj);
 
+	if (sent_us == vj->forward.sent_us)
+		return;
+	vj->forward.sent_us = sent_us;
 	/* a coarse clock tells of many packets, not of each */
 	if (vj->clock.tick_us > quiet_us)
 		queue_us = above_us;
@@ -791,7 +803,8 @@ static __always_inline u32 vj_note_queue(struct veno_jitter *vj,
 	if (queue_us < vj->round_queue_us)
 		vj->round_queue_us = queue_us;
 	if (unlikely(vj_asks_quiet(vj)))
-		vj_note_quiet(vj, tp, queue_us, above_us);
+		vj_note_quiet(vj, tp, tp->tcp_mstamp - rtt_us, queue_us,
+			      above_us);
 	return queue_us;
 }
 
@@ -1791,6 +1804,9 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	lost_pkts = min(lost_pkts + vj->sent_lost, sent_pkts);
 	if (vj->listens) {
 		least_pkts *= lost_pkts && lost_pkts < VJ_HEARD ? 6 : 2;
+		if (lost_pkts < VJ_HEARD)
+			least_pkts = clamp(VJ_CALM_ROUNDS * tcp_snd_cwnd(tp),
+					   least_pkts, most_pkts);
 		most_pkts = least_pkts;
 	}
 	if (sent_pkts >= least_pkts) {
