@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(
 
 def carried(out, rate: str, offloads: str, loss_pct: float = 0, seed: int = 1) -> float:
     """Return the share of the bound that one flow carries over 2 ms."""
-    asked = [f'rate="{rate}"', 'rtt="2 ms"', f"loss_pct={loss_pct}", f"topology.offloads={offloads}",
-             "run.duration_s=12", "run.warmup_s=4"]  # fmt: skip
+    asked = [f'rate="{rate}"', 'rtt="2 ms"', f"loss_pct={loss_pct}", "run.duration_s=12",
+             "run.warmup_s=4", f"topology.offloads={offloads}"]  # fmt: skip
     sets = [word for one in asked for word in ("--set", one)]
     subprocess.run(
         [PROJECT / "testbed/run", "speeds", "--kernel", KERNEL, "--algorithms", "veno_jitter",
