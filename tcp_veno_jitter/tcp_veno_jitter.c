@@ -33,17 +33,17 @@
  *   ALONE    The queue is ours. +1 a round trip while N < beta, +1/2 above. After
  *            8 round trips without a queue the step doubles each time, up to w / 8;
  *            after 2 if V is above base / 8, as queues come and go there. Q at a
- *            tenth of base is drained: w sinks to max(ocwnd, w - N) + 1, where
- *            segmentation is offloaded by a piece more. One that came at once is
- *            not our doing, and waited for: 4 round trips.
+ *            tenth of base is drained: w sinks to max(ocwnd, w - N) and a packet
+ *            more, or a piece that arrives as one. One that came at once is not
+ *            our doing, and waited for: 4 round trips.
  *            Drains and then dips do not empty it, or it overflows although we
  *            drain it: SHARED, up to the window that was given up.
  *            More is lost than noise explains: listen. A second time: SHARED,
  *            without room. Two exceptions, with room: more than two fifths lost is
  *            an outage, listen again; an eighth to two fifths lost while it listens
  *            is no answer to our load, as less is sent, listen on.
- *   SHARED   CUBIC's window, RFC 9438; without room +1/2 a round trip up to the
- *            last maximum.
+ *   SHARED   CUBIC's window, RFC 9438; without room +1/2 a round trip until its
+ *            curve is above the last maximum.
  *            With room: no queue for more than 16 round trips, or none in a dip,
  *            after a loss in two dips: ALONE. A dip that ends it shows that nobody else
  *            was there: next time twice as many drains are tried before SHARED.
@@ -161,35 +161,36 @@ MODULE_PARM_DESC(peer_clock,
 		 "receiver's time stamps: 0 unused, 1 excuse no loss, 2 believed (0-2)");
 
 /* What the law is tuned by; docs/veno_jitter-measured.md says how much each matters. */
-#define VJ_ROOM_SHIFT		3	/* base / 8 is a queue that counts */
-#define VJ_LITTLE_SHIFT		6	/* 1/64: a queue, a share of loss, that is ignored */
-#define VJ_TOP_PERCENT		85	/* of the largest Q is the top */
-#define VJ_PATTERN		3	/* repetitions that are a pattern */
-#define VJ_HOLD_ROUNDS		3	/* until a drain shows in Q */
-#define VJ_CALM_ROUNDS		8	/* without a queue, or without base, that matter */
-#define VJ_BASE_S		5	/* the shortest turn: to look for base, to hush */
+#define VJ_ROOM_SHIFT		3	/* 1/8: of base, a queue that counts; of w, much */
+#define VJ_LITTLE_SHIFT		6	/* 1/64: of base, no queue; of packets, no losses */
+#define VJ_TOP_PERCENT		85	/* of the largest q that stood: below it is noise */
+#define VJ_PATTERN		3	/* so often is a pattern; @tops and @flat: once more */
+#define VJ_HOLD_ROUNDS		3	/* until a smaller window shows */
+#define VJ_CALM_ROUNDS		8	/* that matter: without a queue, or with one */
+#define VJ_BASE_S		5	/* shortest turn; a silence that forgets the path */
 #define VJ_FILLS		5	/* of @fills; above it dips, no drains any more */
-#define VJ_TRIAL_SHIFT		2	/* a trial's step: a quarter of w, or of a turn */
+#define VJ_TRIAL_SHIFT		2	/* 1/4: what a trial changes; of a turn, to the next look */
 #define VJ_HUSHED_SHIFT		4	/* a hush lasts for a sixteenth of a turn */
 #define VJ_EXCUSED_SHIFT	2	/* a quarter as much again as noise is excused */
-#define VJ_FEW_PKTS		8	/* fewer tell nothing: of a queue, a rate, or one loss */
+#define VJ_FEW_PKTS		8	/* fewer tell no queue, no rate; in a row one loss */
 
 /* What follows from those. */
 #define VJ_STOOD_ROUNDS		(VJ_HOLD_ROUNDS + 1)	/* then one that jumped up is drained */
-#define VJ_CALM_SHIFT		3	/* log2 of VJ_CALM_ROUNDS: between two dips */
-#define VJ_SWING_ROUNDS		(VJ_CALM_ROUNDS / 4)	/* without one, where queues come and go */
-#define VJ_ROUNDS_SHIFT		(VJ_HUSHED_SHIFT + 2)	/* so a hush has four round trips */
+#define VJ_CALM_SHIFT		ilog2(VJ_CALM_ROUNDS)	/* between two looks */
+#define VJ_SWING_ROUNDS		(VJ_CALM_ROUNDS / 4)	/* the same where queues come and go */
+#define VJ_ROUNDS_SHIFT		(VJ_HUSHED_SHIFT + 2)	/* so a hush has four round trips or more */
 #define VJ_FILLS_MAX		(3 * VJ_FILLS)	/* of @fills; above it others fill the queue */
 #define VJ_LOSS_PKTS		((1 << VJ_LITTLE_SHIFT) / 2)	/* smallest sample of losses */
 #define VJ_QUIET_MAX		(4 * VJ_LOSS_PKTS)	/* remembered where only losses tell */
 #define VJ_CREDIT_PKTS		VJ_LOSS_PKTS	/* losses that noise may save */
 
 /* What follows from the medium, the core or an RFC. */
-#define VJ_NO_QUEUE_US		~0U	/* no sample in this round trip yet */
+#define VJ_NO_SAMPLE_US		~0U	/* no q: of this ACK, or of this round trip yet */
 #define VJ_SACK_WAIT_US		1100	/* tcp_comp_sack_delay_ns and its slack */
 #define VJ_DELACK_PKTS		4	/* a smaller window waits for ACKs */
+#define VJ_OVERTAKEN_PKTS	3	/* behind a gap, that may have come by another way */
 #define VJ_ACKED_PKTS		2	/* delayed ACKs tell of so many (RFC 5681) */
-#define VJ_FORGET_SHIFT		7	/* the largest Q and B fade, 1/128 a round */
+#define VJ_FORGET_SHIFT		7	/* 1/128 a round: the largest q fades, B falls at most */
 #define VJ_LEARN_SHIFT		2	/* Q's largest rises by 1/4 of the way */
 #define VJ_TOPS_MAX		15
 #define VJ_TOPS_STEP		2	/* what a loss elsewhere takes back */
@@ -231,7 +232,8 @@ enum vj_trial {
  * @bandwidth: B
  * @clock: the receiver's clock
  * @forward: D and V
- * @base_us: smallest RTT of the last minutes (sysctl_tcp_min_rtt_wlen; us)
+ * @base_us: smallest RTT of full packets in the last minutes (sysctl_tcp_min_rtt_wlen),
+ *	or what a look or a dip has found (us)
  * @round_queue_us: smallest q of this round trip (us)
  * @round_rtt_us: smallest RTT of this round trip (us)
  * @standing_us: Q of the last round trip (us)
@@ -240,14 +242,14 @@ enum vj_trial {
  * @round_end: this round trip ends when that is delivered (packets)
  * @lost: tp->lost when it began, its lower half; more where a run is fewer losses (packets)
  * @w_max: STARTUP: most that was delivered in a round trip; SHARED: W_max of CUBIC;
- *	ALONE: largest window that was drained, or still W_max, until 16 round trips
- *	without a queue (packets)
+ *	ALONE: largest window that was drained, or still W_max, until more than 16
+ *	round trips without a queue (packets)
  * @growth_pkts: the window grows by one for so many that are delivered (packets)
  * @noise: share of the packets that is lost at random, 1 / 2^VJ_SHARE_SHIFT
  * @recent_us: base is seen by an RTT of up to 17/16 of it, or of up to this. It is the
  *	newest that did so; after a look that missed base the last round trip's smallest,
  *	or the smallest since, less base / 64 (us)
- * @base_stamp: when @recent_us was seen (2^VJ_STAMP_SHIFT us)
+ * @base_stamp: when @recent_us was seen, or looked for in vain (2^VJ_STAMP_SHIFT us)
  * @epoch: when CUBIC's window was reduced, without pauses since; begins anew after 17
  *	minutes, as if there were a maximum to return to (2^VJ_STAMP_SHIFT us)
  * @sent: packets of earlier round trips, too few yet for a share (packets)
@@ -274,7 +276,7 @@ enum vj_trial {
  * @resisted: round trips with a congestion loss in a deep queue, since ALONE began or
  *	a dip found none
  * @hold: round trips without growth and drains
- * @tops: one more for each loss at the top of the queue, two less for another
+ * @tops: one more for each verdict at the top of the queue, two less for another
  * @trusts: the receiver's clock is used
  * @vain: STARTUP: round trips in a row without gain; else: those with a deep queue,
  *	holds not counted, since the last without one; VJ_PATTERN at most
@@ -286,19 +288,20 @@ enum vj_trial {
  * @stood: round trips in a row with a queue to drain; one that did not jump up has
  *	stood for VJ_STOOD_ROUNDS at once
  * @flat: looks with a dip after which base was still unseen, and no RTT shorter
- * @fills: how much drains were in vain: more for each that leaves a queue of
- *	ours, less for each round trip without one
+ * @fills: drains of late: one or two more for each that begins, or for a hold in its
+ *	place, one less for each round trip without a queue of ours
  * @counted: what this ACK shows to be lost is in @lost, as a run
  * @shy: without room: probes since room was seen or given up, each doubles the wait for
  *	the next; with room: dips that ended SHARED since a loss there, each doubles the
  *	drains until SHARED
- * @struck: an excess has made it listen: the next one ends startup, or makes ALONE SHARED
+ * @struck: it has listened: the next excess, or loss that is congestion without room,
+ *	ends startup, or makes ALONE SHARED
  * @fooled: too much was lost although there seemed to be room: only a deep queue,
  *	or a steady one, is room from then on
  * @lossy: SHARED, with room: packets were lost
  * @doubted: SHARED, with room, after a loss: the next dip that finds no queue does not
  *	end it, the one after that does
- * @returns: startup goes on if what is heard is noise
+ * @returns: startup goes on after listening, if any noise is known
  * @settled: SHARED: what this round trip loses is noise
  */
 struct veno_jitter {
@@ -455,7 +458,7 @@ static void vj_update_pacing(struct sock *sk)
 /* No packet of this round trip has come yet. */
 static void vj_begin_round(struct veno_jitter *vj)
 {
-	vj->round_queue_us = VJ_NO_QUEUE_US;
+	vj->round_queue_us = VJ_NO_SAMPLE_US;
 	vj->round_rtt_us = ~0U;
 }
 
@@ -570,7 +573,7 @@ static void vj_forget_sample(struct veno_jitter *vj)
 	vj->sent_lost = 0;
 }
 
-/* Does nothing but losses tell how full the path is? */
+/* SHARED without room: only losses tell how full the path is, and the account judges them. */
 static bool vj_is_blind(const struct veno_jitter *vj)
 {
 	return vj->state == VJ_SHARED && !vj->roomy;
@@ -842,7 +845,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 	u32 path_us = vj->round_rtt_us - queue_us;
 
 	if (vj->state != VJ_STARTUP && !tcp_in_slow_start(tp) &&
-	    last_us != VJ_NO_QUEUE_US)
+	    last_us != VJ_NO_SAMPLE_US)
 		forward_queue_note_round(&vj->forward, last_us,
 					 queue_us + vj_grown_us(vj));
 	vj_note_largest(vj, queue_us, tcp_snd_cwnd(tp));
@@ -923,10 +926,10 @@ static u32 vj_ocwnd_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj
 static u32 vj_drained_pkts(const struct tcp_sock *tp,
 			   const struct veno_jitter *vj)
 {
-	u32 others = tcp_snd_cwnd(tp) -
+	u32 moving = tcp_snd_cwnd(tp) -
 		     (vj_backlog(tp, vj) >> VENO_BACKLOG_SHIFT);
 
-	return min(max(vj_ocwnd_pkts(tp, vj), others) + vj_burst_pkts(tp),
+	return min(max(vj_ocwnd_pkts(tp, vj), moving) + vj_burst_pkts(tp),
 		   tcp_snd_cwnd(tp) + 1);
 }
 
@@ -1126,7 +1129,7 @@ static void vj_ease_startup(struct sock *sk, u32 queue_us, u32 acked_pkts)
 	u32 least_pkts = vj_has_outage(vj, tp) ? TCP_INIT_CWND :
 			 max(vj->w_max, TCP_INIT_CWND + 0U);
 
-	if (queue_us != VJ_NO_QUEUE_US)
+	if (queue_us != VJ_NO_SAMPLE_US)
 		vj->queued = vj_is_queue(vj, queue_us) ?
 			     min(vj->queued + 1, VJ_FEW_PKTS) : 0;
 	if (loses && tcp_snd_cwnd(tp) > least_pkts)
@@ -1143,7 +1146,7 @@ static bool vj_meets_queue(const struct veno_jitter *vj,
 {
 	return vj->state == VJ_STARTUP && !vj_lost_pkts(vj, tp) &&
 	       tp->delivered - vj->round_end > VJ_FEW_PKTS &&
-	       vj->round_queue_us != VJ_NO_QUEUE_US &&
+	       vj->round_queue_us != VJ_NO_SAMPLE_US &&
 	       vj_is_queue(vj, 2 * vj->round_queue_us) &&
 	       veno_backlog_reaches(tcp_snd_cwnd(tp), vj->round_queue_us,
 				    vj->round_rtt_us, VJ_FEW_PKTS);
@@ -1155,7 +1158,7 @@ static void vj_end_startup(struct sock *sk)
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	vj_note_standing(vj, tp, VJ_NO_QUEUE_US);
+	vj_note_standing(vj, tp, VJ_NO_SAMPLE_US);
 	if (!vj->fooled)
 		vj_see_room(vj, false);
 	vj_sink(sk, vj_drained_pkts(tp, vj));
@@ -1264,16 +1267,16 @@ static u32 vj_reduce_blindly(struct veno_jitter *vj, const struct tcp_sock *tp,
  * More is lost than noise explains; or, without room and not yet SHARED, any loss
  * that is congestion. Less than what was delivered is sent for a
  * while, which shows what noise there is; if that was not it, the path has no
- * queue that would show when it is full. With room, two fifths and more (@most) are an
- * outage, as a handover has one: what was known of the path holds.
+ * queue that would show when it is full. With room, an @outage (more than two fifths)
+ * is what a handover has: what was known of the path holds.
  */
-static void vj_answer_excess(struct sock *sk, bool most)
+static void vj_answer_excess(struct sock *sk, bool outage)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	bool begins;
 
-	if (vj->state == VJ_ALONE && (!vj->struck || (vj->roomy && most))) {
+	if (vj->state == VJ_ALONE && (!vj->struck || (vj->roomy && outage))) {
 		vj_listen(sk, vj_delivered_pkts(vj, tp));
 		return;
 	}
@@ -1921,7 +1924,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	bool measured = vj->round_queue_us != VJ_NO_QUEUE_US;
+	bool measured = vj->round_queue_us != VJ_NO_SAMPLE_US;
 	bool dips = vj_is_lowered(vj);
 	u32 lost = vj_lost_pkts(vj, tp);
 	u32 sent = tp->delivered - vj->round_end + lost;
@@ -2266,7 +2269,7 @@ static bool vj_is_behind_gap(const struct tcp_sock *tp, u32 rtt_us)
 
 		if (block->end_seq == tp->rack.end_seq)
 			return block->end_seq - block->start_seq <=
-			       VJ_PATTERN * tp->mss_cache;
+			       VJ_OVERTAKEN_PKTS * tp->mss_cache;
 	}
 	return true;
 }
@@ -2278,7 +2281,7 @@ static __always_inline void vj_main_often(struct sock *sk,
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 queue_us = VJ_NO_QUEUE_US;
+	u32 queue_us = VJ_NO_SAMPLE_US;
 
 	/* what the core makes of a retransmission's time stamp is in ms */
 	if (sampled && rs->rtt_us > 0 && likely(!rs->is_retrans))
@@ -2482,7 +2485,7 @@ static void vj_skip_pause(struct veno_jitter *vj, const struct tcp_sock *tp,
 
 /*
  * The first packet after a silence, which is no evidence of a slower path. After one
- * longer than a timeout the window is what RFC 5681, section 4.1, leaves. After a long
+ * longer than a timeout the window is what tcp_cwnd_restart() leaves. After a long
  * one the path may be another: noise, room, B and the largest Q are asked for again;
  * base stays.
  */
