@@ -75,7 +75,7 @@
  *
  *   listen  too much is lost: three quarters of what was delivered, until 64
  *           packets have told the noise. If it takes less than four of them: 192, if
- *           it takes some, and 8 round trips, up to 512 packets.
+ *           it takes some, and 512 packets, where that is no more than 8 round trips.
  *   dip     each 5 s by the wall clock, and so at once with all others of our kind,
  *           if base has not been seen of late; or because drains do not help: what
  *           empties the queue, down to half of what the path holds, for as long as
@@ -502,16 +502,12 @@ static bool vj_is_offloaded(const struct sock *sk)
 }
 
 /*
- * How many packets leave in one piece and arrive as one: what tcp_tso_autosize() makes
- * where segmentation is offloaded, but no more than half of the window, and than an ACK
- * tells of by the mean of this connection. Where a network card cuts pieces and nobody
- * puts them together again, an ACK tells of two packets at most, and the first ones of a
- * piece have waited for none.
+ * How many packets TCP hands over at once (tcp_tso_autosize()), but no more than half of
+ * the window. The stack cuts them, or the network card does, or nobody.
  */
-static u32 vj_burst_pkts(const struct tcp_sock *tp)
+static u32 vj_piece_pkts(const struct tcp_sock *tp)
 {
 	const struct sock *sk = (const struct sock *)tp;
-	u32 acked_pkts = tp->delivered / max(tp->segs_in, 1U);
 	u32 size = sk->sk_gso_max_size;
 	u64 bytes = READ_ONCE(sk->sk_pacing_rate) >>
 		    READ_ONCE(sk->sk_pacing_shift);
@@ -519,13 +515,27 @@ static u32 vj_burst_pkts(const struct tcp_sock *tp)
 		    min_t(u32, 31,
 			  READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_tso_rtt_log));
 
-	if (acked_pkts <= VJ_ACKED_PKTS || !vj_is_offloaded(sk))
-		return 1;
 	if (shift < BITS_PER_TYPE(size))
 		bytes += size >> shift;
 	return clamp((u32)min_t(u64, bytes, size) / tp->mss_cache, 1U,
-		     min3(sk->sk_gso_max_segs + 0U, acked_pkts,
-			  max(tcp_snd_cwnd(tp) / 2, 1U)));
+		     min_t(u32, sk->sk_gso_max_segs,
+			   max(tcp_snd_cwnd(tp) / 2, 1U)));
+}
+
+/*
+ * How many packets leave in one piece and arrive as one: what TCP hands over where
+ * segmentation is offloaded, but no more than an ACK tells of by the mean of this
+ * connection. Where a network card cuts pieces and nobody puts them together again, an
+ * ACK tells of two packets at most, and the first ones of a piece have waited for none.
+ */
+static u32 vj_burst_pkts(const struct tcp_sock *tp)
+{
+	const struct sock *sk = (const struct sock *)tp;
+	u32 acked_pkts = tp->delivered / max(tp->segs_in, 1U);
+
+	if (acked_pkts <= VJ_ACKED_PKTS || !vj_is_offloaded(sk))
+		return 1;
+	return min(vj_piece_pkts(tp), acked_pkts);
 }
 
 /* The last packet of such a piece waits for the first one, wherever the path is used. */
@@ -747,8 +757,8 @@ static __always_inline bool vj_asks_quiet(const struct veno_jitter *vj)
 }
 
 /*
- * Did this packet meet a queue? Of what left at once, at @sent_us, only the first ACK
- * tells: the others have waited for it, however empty the path is.
+ * Did this packet meet a queue? Of more than two that left at once, at @sent_us, only the
+ * first ACK tells: the others have waited for it, however empty the path is.
  */
 static __always_inline void vj_note_quiet(struct veno_jitter *vj,
 					  const struct tcp_sock *tp, u8 sent_us,
@@ -756,7 +766,8 @@ static __always_inline void vj_note_quiet(struct veno_jitter *vj,
 {
 	u32 quiet_us = vj_quiet_us(vj);
 
-	if (sent_us == vj->forward.sent_us)
+	if (sent_us == vj->forward.sent_us &&
+	    vj_piece_pkts(tp) > VJ_ACKED_PKTS)
 		return;
 	vj->forward.sent_us = sent_us;
 	/* a coarse clock tells of many packets, not of each */
@@ -1807,9 +1818,9 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	lost_pkts = min(lost_pkts + vj->sent_lost, sent_pkts);
 	if (vj->listens) {
 		least_pkts *= lost_pkts && lost_pkts < VJ_HEARD ? 6 : 2;
-		if (lost_pkts < VJ_HEARD)
-			least_pkts = clamp(VJ_CALM_ROUNDS * tcp_snd_cwnd(tp),
-					   least_pkts, most_pkts);
+		if (lost_pkts < VJ_HEARD &&
+		    VJ_CALM_ROUNDS * tcp_snd_cwnd(tp) >= most_pkts)
+			least_pkts = most_pkts;
 		most_pkts = least_pkts;
 	}
 	if (sent_pkts >= least_pkts) {
