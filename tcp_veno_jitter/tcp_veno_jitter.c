@@ -531,11 +531,26 @@ static u32 vj_piece_pkts(const struct tcp_sock *tp)
 static u32 vj_burst_pkts(const struct tcp_sock *tp)
 {
 	const struct sock *sk = (const struct sock *)tp;
-	u32 acked_pkts = tp->delivered / max(tp->segs_in, 1U);
+	u32 acks = READ_ONCE(tp->segs_in) - READ_ONCE(tp->data_segs_in);
+	u64 acked_pkts = div64_u64(tp->bytes_acked,
+				   (u64)tp->mss_cache * max(acks, 1U));
 
 	if (acked_pkts <= VJ_ACKED_PKTS || !vj_is_offloaded(sk))
 		return 1;
-	return min(vj_piece_pkts(tp), acked_pkts);
+	return min_t(u64, vj_piece_pkts(tp), acked_pkts);
+}
+
+/*
+ * So much was lost of so much: may that be the tails of our own pieces, in a queue that is
+ * shorter than they are? One packet of each or more.
+ */
+static bool vj_may_be_tails(const struct tcp_sock *tp, u32 sent_pkts,
+			    u32 lost_pkts)
+{
+	u32 piece_pkts = vj_piece_pkts(tp);
+
+	return piece_pkts > VJ_ACKED_PKTS &&
+	       (u64)lost_pkts * piece_pkts >= sent_pkts;
 }
 
 /* The last packet of such a piece waits for the first one, wherever the path is used. */
@@ -757,8 +772,9 @@ static __always_inline bool vj_asks_quiet(const struct veno_jitter *vj)
 }
 
 /*
- * Did this packet meet a queue? Of more than two that left at once, at @sent_us, only the
- * first ACK tells: the others have waited for it, however empty the path is.
+ * Did this packet meet a queue? SHARED only the first ACK of more than two packets that
+ * left at once, at @sent_us, tells: the others have waited for it, however empty the path
+ * is. While the window listens others may not do so, and what they overflow is no noise.
  */
 static __always_inline void vj_note_quiet(struct veno_jitter *vj,
 					  const struct tcp_sock *tp, u8 sent_us,
@@ -766,8 +782,8 @@ static __always_inline void vj_note_quiet(struct veno_jitter *vj,
 {
 	u32 quiet_us = vj_quiet_us(vj);
 
-	if (sent_us == vj->forward.sent_us &&
-	    vj_piece_pkts(tp) > VJ_ACKED_PKTS)
+	if (vj->forward.in_pieces && vj->state == VJ_SHARED &&
+	    sent_us == vj->forward.sent_us)
 		return;
 	vj->forward.sent_us = sent_us;
 	/* a coarse clock tells of many packets, not of each */
@@ -868,6 +884,7 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 	vj->standing_path_us = vj->round_rtt_us - queue_us;
 	vj_begin_round(vj);
 	vj->slow = vj_backlog_reaches(tp, vj, vj_beta(tp));
+	vj->forward.in_pieces = vj_piece_pkts(tp) > VJ_ACKED_PKTS;
 }
 
 /* The queue, @before_us a round trip ago, came within this one. */
@@ -1591,7 +1608,8 @@ static void vj_end_hush(struct sock *sk)
 		return;
 	vj->trial = VJ_NO_TRIAL;
 	if (vj->quiet > 0 && vj_is_shown(vj) &&
-	    !vj_is_outage(vj->sent, vj->sent_lost))
+	    !vj_is_outage(vj->sent, vj->sent_lost) &&
+	    !vj_may_be_tails(tp, vj->sent, vj->sent_lost))
 		vj_hear_hush(vj);
 	tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), tp->snd_ssthresh));
 	vj->answered = 0;
@@ -1773,7 +1791,8 @@ static bool vj_is_settled(const struct veno_jitter *vj,
 static void vj_hear_round(struct veno_jitter *vj, const struct tcp_sock *tp,
 			  u32 sent_pkts, u32 lost_pkts)
 {
-	if (vj->state == VJ_SHARED ? vj->settled && vj->quiet > 0 :
+	if (vj->state == VJ_SHARED ? vj->settled && vj->quiet > 0 &&
+				     !vj_may_be_tails(tp, sent_pkts, lost_pkts) :
 				     vj_is_settled(vj, tp))
 		vj_hear(vj, sent_pkts, lost_pkts,
 			min(sent_pkts, 2 * VJ_LOSS_PKTS + 0U));

@@ -50,13 +50,15 @@
  * @base_us: R - S of a packet that met an empty queue (us), wraps
  * @varies: V (2^FORWARD_QUEUE_VARIES_SHIFT us)
  * @anchored: @base_us is valid
+ * @in_pieces: the caller's: more packets leave at once than delayed ACKs tell of
  * @sent_us: the caller's: when the last packet left that was asked whether it met a queue,
  *	lowest bits (us)
  */
 struct forward_queue {
 	u32 base_us;
 	u16 varies;
-	u8 anchored:1;
+	u8 anchored:1,
+	   in_pieces:1;
 	u8 sent_us;
 };
 
