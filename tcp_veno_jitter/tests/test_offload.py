@@ -42,5 +42,6 @@ def test_a_piece_that_a_card_cuts_is_none_to_be_left_waiting(tmp_path):
 
 @pytest.mark.parametrize("offloads", ["false", "hosts"])
 def test_noise_is_heard_though_our_own_packets_wait(offloads, tmp_path):
-    """0.42 when each packet behind the first of those that leave at once had met a queue."""
+    """A seed of 0.42 when each packet behind the first of those that leave at once had met a
+    queue."""
     assert carried(tmp_path / "out", "1000 Mb/s", offloads, loss_pct=1, seed=5) > 0.95

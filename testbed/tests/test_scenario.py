@@ -76,6 +76,11 @@ def test_every_scenario_of_the_project_is_good():
         ({"topology": {"offloads": "host"}}, "true, false or 'hosts'"),
         ({"topology": {"offloads": 1}}, "text, or true or false"),
         (
+            {"topology": {"offloads": "hosts"}, "links__bottleneck__rate_mbps": 20_000},
+            "hosts send 10000 Mb/s",
+        ),
+        ({"topology": {"offloads": "hosts"}, "flows__0__mss_bytes": 700}, "not fit into one frame"),
+        (
             {"topology": {"kind": "wireless-chain", "nodes": 3, "offloads": "hosts"}},
             "only of a dumbbell or chain",
         ),

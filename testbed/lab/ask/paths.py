@@ -24,6 +24,7 @@ KINDS = {
 MAX_HOPS = 20
 MAX_HOMES = 2
 MAX_STATIONS = 20
+CARD_MBPS = 10_000  # of a host's network card, as lab.ask.topologies has it
 FULL_FRAME_BITS = 8 * (1500 + ETHERNET_BYTES)
 
 
@@ -66,6 +67,25 @@ def _check_offloads(topology: Topology) -> None:
         )
     if topology.offloads == AT_HOSTS and topology.is_wireless:
         raise BadInput(f"topology.offloads = {AT_HOSTS!r}: only of a dumbbell or chain")
+
+
+def check_cards(scenario: Scenario) -> None:
+    """Refuse what a host's card cannot do as it is made here: it sends at CARD_MBPS, and two
+    segments that fit into one frame leave as one."""
+    topology = scenario.topology
+    if topology.offloads != AT_HOSTS:
+        return
+    for hop, link in scenario.links.items():
+        if link.rate_mbps >= CARD_MBPS:
+            raise BadInput(
+                f"links.{hop}.rate_mbps = {link.rate_mbps:g}: with topology.offloads ="
+                f" {AT_HOSTS!r} hosts send {CARD_MBPS} Mb/s"
+            )
+    if any(0 < flow.mss_bytes <= topology.mtu_bytes // 2 for flow in scenario.flows):
+        raise BadInput(
+            f"mss_bytes: with topology.offloads = {AT_HOSTS!r} two segments must not fit into one"
+            f" frame of {topology.mtu_bytes} bytes"
+        )
 
 
 def _check_tunnel(topology: Topology) -> None:

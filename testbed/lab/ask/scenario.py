@@ -27,6 +27,7 @@ from lab.ask.flows import check_algorithm, check_algorithms, check_way, parse_fl
 from lab.ask.links import Link
 from lab.ask.parts import WIFI_AP, WIRELESS, Axis, Claim, Flow, Run, Scenario
 from lab.ask.paths import (
+    check_cards,
     check_event,
     parse_events,
     parse_links,
@@ -188,6 +189,7 @@ def _check(scenario: Scenario) -> None:
         kind = scenario.topology.kind
         raise BadInput(f"run.truth: not on a {kind}, where no hop has one cause of drops")
     _check_packets(scenario)
+    check_cards(scenario)
     _check_harm(scenario)
     for event in scenario.events:
         check_event(scenario, event)
