@@ -1791,9 +1791,12 @@ static bool vj_is_settled(const struct veno_jitter *vj,
 static void vj_hear_round(struct veno_jitter *vj, const struct tcp_sock *tp,
 			  u32 sent_pkts, u32 lost_pkts)
 {
-	if (vj->state == VJ_SHARED ? vj->settled && vj->quiet > 0 &&
-				     !vj_may_be_tails(tp, sent_pkts, lost_pkts) :
-				     vj_is_settled(vj, tp))
+	bool heard = vj->state == VJ_SHARED ?
+		     vj->settled && vj->quiet > 0 &&
+		     !vj_may_be_tails(tp, sent_pkts, lost_pkts) :
+		     vj_is_settled(vj, tp);
+
+	if (heard)
 		vj_hear(vj, sent_pkts, lost_pkts,
 			min(sent_pkts, 2 * VJ_LOSS_PKTS + 0U));
 }
