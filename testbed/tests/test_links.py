@@ -11,7 +11,7 @@ from conftest import TESTBED, run_command
 
 from lab.ask.carries import TUNNELS
 from lab.ask.links import Link
-from lab.ask.parts import Topology
+from lab.ask.parts import AT_HOSTS, Topology
 from lab.ask.paths import CARD_MBPS, KINDS
 
 LINKS = [
@@ -105,9 +105,10 @@ def test_a_change_in_place_keeps_what_is_queued(shown):
 def test_hops_of_scenarios_are_those_of_the_topologies():
     """The host side names hops without Mininet; both lists must be one."""
     code = (
-        "import json; from lab.ask.topologies import CARD_MBPS, KINDS, TUNNELS, Dumbbell, devices;"
+        "import json; from lab.ask.topologies import AT_HOSTS, CARD_MBPS, KINDS, TUNNELS;"
+        "from lab.ask.topologies import Dumbbell, devices;"
         "print(json.dumps([list(KINDS), Dumbbell.HOPS, list(devices(['a', 'b', 'c'], 2).items()),"
-        "TUNNELS, CARD_MBPS]))"
+        "TUNNELS, [AT_HOSTS, CARD_MBPS]]))"
     )
     done = subprocess.run(
         ["/usr/bin/python3", "-c", code],
@@ -116,8 +117,8 @@ def test_hops_of_scenarios_are_those_of_the_topologies():
         env={"PYTHONPATH": str(TESTBED), "PATH": "/usr/bin:/bin"},
     )
     assert done.returncode == 0, done.stderr
-    kinds, dumbbell, devices, tunnels, card_mbps = json.loads(done.stdout)
-    assert card_mbps == CARD_MBPS
+    kinds, dumbbell, devices, tunnels, cards = json.loads(done.stdout)
+    assert cards == [AT_HOSTS, CARD_MBPS]
     assert {kind: tuple(known[:2]) for kind, known in tunnels.items()} == TUNNELS
     assert kinds == list(KINDS) and tuple(dumbbell) == KINDS["dumbbell"]
     chain = Topology("chain", ("a", "b", "c"), homes=2)
