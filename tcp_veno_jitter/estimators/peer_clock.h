@@ -74,19 +74,19 @@ enum peer_clock_result {
 
 /**
  * struct peer_clock - state of one path; all zero is the initial state
+ * @peer_us: newest time stamp in us; only differences mean something
  * @ref_units: local time at the start of the baseline
  * @ref_ticks: time stamp at the start of the baseline
  * @last_ticks: newest time stamp
- * @peer_us: newest time stamp in us; only differences mean something
  * @tick_us: length of a tick (us), a guess unless @known; 0: there was no time yet
  * @check_shift: look next when the baseline is 2^this us long, 0: no baseline
  * @known: @tick_us was measured
  */
 struct peer_clock {
+	u32 peer_us;
 	u32 ref_units;
 	u32 ref_ticks;
 	u32 last_ticks;
-	u32 peer_us;
 	u16 tick_us;
 	u8 check_shift;
 	u8 known:1;
