@@ -766,7 +766,7 @@ static u32 vj_sack_wait_us(const struct veno_jitter *vj,
 
 /*
  * Is noise heard in the round trip that begins? In the last one of a hold, while the
- * window listens; in SHARED without room, in a hush, and where losses are noise.
+ * window listens. In SHARED without room, in a hush, and where losses are noise.
  */
 static bool vj_asks_quiet(const struct veno_jitter *vj)
 {
@@ -1051,6 +1051,7 @@ static bool vj_share_blindly(struct veno_jitter *vj, const struct tcp_sock *tp)
 		vj->shy = 0;
 	vj->fooled |= vj->roomy;
 	vj->roomy = 0;
+	vj->forward.asked = 1;
 	vj_forget_sample(vj);
 	return begins;
 }
@@ -1143,13 +1144,13 @@ static void vj_ease(struct tcp_sock *tp)
 static void vj_note_wait(struct veno_jitter *vj, struct tcp_sock *tp,
 			 u32 queue_us)
 {
-	if (queue_us == VJ_NO_SAMPLE_US)
-		return;
+	/* no sample is no end of them */
 	if (!vj_is_queue(vj, queue_us)) {
 		vj->queued = 0;
 		return;
 	}
-	vj->queued = min(vj->queued + 1, VJ_FEW_PKTS);
+	vj->queued = min(vj->queued + (queue_us != VJ_NO_SAMPLE_US),
+			 VJ_FEW_PKTS);
 	if (vj->queued == VJ_FEW_PKTS)
 		vj_ease(tp);
 }
@@ -2049,27 +2050,40 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 	vj->settled = vj->state == VJ_SHARED && vj_is_settled(vj, tp);
 }
 
-/*
- * tcp_cong_avoid_ai() counts from zero after each recovery. With noise of 1/128 and more
- * each round trip has one, and the window would not grow. So there it grows at each
- * @growth_pkts-th packet of all that are delivered.
- */
+/* May the window grow? Not while it sinks, nor while congestion is being repaired. */
+static __always_inline bool vj_may_grow(const struct sock *sk,
+					const struct veno_jitter *vj)
+{
+	return !vj->hold && !vj->trial && !vj->draining &&
+	       tcp_is_cwnd_limited(sk) &&
+	       (vj->random || inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery ||
+		(inet_csk(sk)->icsk_ca_state == TCP_CA_Loss &&
+		 tcp_in_slow_start(tcp_sk(sk))));
+}
+
+/* Noise of 1/128 and more: nearly each round trip has a recovery. */
 static bool vj_is_noisy(const struct veno_jitter *vj)
 {
 	return vj->noise >= 1 << (VJ_SHARE_SHIFT - VJ_LITTLE_SHIFT - 1);
 }
 
-/* In slow start, or in spite of noise. */
+/*
+ * In slow start, or in spite of noise: tcp_cong_avoid_ai() counts from zero after each
+ * recovery, and the window would not grow. So there it grows at each @growth_pkts-th
+ * packet of all that are delivered.
+ */
 static noinline void vj_grow_seldom(struct sock *sk, u32 acked_pkts)
 {
 	const struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 since_pkts;
 
-	if (tcp_in_slow_start(tp))
+	if (tcp_in_slow_start(tp)) {
 		acked_pkts = tcp_slow_start(tp, acked_pkts);
-	if (!acked_pkts)
-		return;
+		/* what may double need not grow beyond that */
+		if (!acked_pkts || !vj_may_grow(sk, vj))
+			return;
+	}
 	if (!vj_is_noisy(vj) || tcp_snd_cwnd(tp) < VJ_FEW_PKTS) {
 		tcp_cong_avoid_ai(tp, vj->growth_pkts, acked_pkts);
 		return;
@@ -2116,17 +2130,6 @@ static noinline void vj_drain(struct sock *sk, u32 acked_pkts)
 	}
 	tcp_snd_cwnd_set(tp, min(w, tp->snd_ssthresh));
 	vj->draining = 0;
-}
-
-/* May the window grow? Not while it sinks, nor while congestion is being repaired. */
-static __always_inline bool vj_may_grow(const struct sock *sk,
-					const struct veno_jitter *vj)
-{
-	return !vj->hold && !vj->trial && !vj->draining &&
-	       tcp_is_cwnd_limited(sk) &&
-	       (vj->random || inet_csk(sk)->icsk_ca_state < TCP_CA_Recovery ||
-		(inet_csk(sk)->icsk_ca_state == TCP_CA_Loss &&
-		 tcp_in_slow_start(tcp_sk(sk))));
 }
 
 /*
@@ -2312,6 +2315,7 @@ static noinline void vj_main_seldom(struct sock *sk,
 	if (vj_round_ends(vj, rs)) {
 		vj_end_round(sk, rs->is_app_limited, queue_us);
 		vj->forward.asked = vj_asks_quiet(vj);
+		vj->forward.sent_us = tp->tcp_mstamp - rs->rtt_us;
 		vj_update_pacing(sk);
 	} else if (vj_meets_queue(vj, tp)) {
 		vj_end_startup(sk);
@@ -2319,7 +2323,7 @@ static noinline void vj_main_seldom(struct sock *sk,
 	vj_move_window(sk, vj, acked_pkts);
 }
 
-/* Within a round trip of startup that has lost nothing. */
+/* An ACK of startup that ends no round trip, and mostly of one that has lost nothing. */
 static noinline void vj_main_startup(struct sock *sk,
 				     const struct rate_sample *rs, u32 queue_us)
 {
@@ -2404,7 +2408,10 @@ static bool vj_is_behind_gap(const struct tcp_sock *tp, u32 rtt_us)
 	return true;
 }
 
-/* What the core makes of a retransmission's time stamp is in ms, and so no sample. */
+/*
+ * Each ACK until the receiver's tick is known, or without time stamps; and those of
+ * retransmissions, of whose time stamps the core makes ms, which are no samples.
+ */
 static noinline void vj_main_rarely(struct sock *sk,
 				    const struct rate_sample *rs)
 {
