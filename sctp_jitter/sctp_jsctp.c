@@ -32,6 +32,8 @@
  *
  *   Q >= 6 % of min RTT   a loss is congestion, growth is +1/2 a round trip (as
  *                         Veno's), slow start ends
+ *   and below the window that was lost from then, until a loss is noise
+ *                         growth is +1/2 a round trip, as ocwnd may be most of it
  *   Q stands 3 round trips after the window went to ocwnd
  *                         others fill it: congestion leaves half of w at most
  *
@@ -173,7 +175,6 @@ MODULE_PARM_DESC(queue_percent,
  * @round_queue_us: smallest q of this round trip (us)
  * @round_above_us: smallest RTT - min RTT of this round trip (us)
  * @standing_us: Q, smallest q of the last round trip (us)
- * @standing_max_us: largest Q (us), only told
  * @round_end_us: this round trip ends with a packet sent then (us), wraps
  * @acked_pkts: packets acknowledged so far, wraps
  * @acked_bytes: beyond those (bytes), below s
@@ -190,6 +191,8 @@ MODULE_PARM_DESC(queue_percent,
  * @losses: noise, and the sample that is held against it
  * @top_pkts: window that was given up because of losses, as far as it was delivered
  *	(packets), 0: none
+ * @max_pkts: window at the last loss, if that was congestion and Q stood (packets)
+ * @standing_max_ms: largest Q (ms), only told
  * @listen_pkts: so many are to be heard (packets)
  * @contested: Q stands although the window went to ocwnd
  * @drained: round trips until that is known
@@ -212,7 +215,6 @@ struct jsctp {
 	u32 round_queue_us;
 	u32 round_above_us;
 	u32 standing_us;
-	u32 standing_max_us;
 	u32 round_end_us;
 	u32 acked_pkts;
 	u32 acked_bytes;
@@ -223,6 +225,8 @@ struct jsctp {
 	u32 lost_bytes;
 	struct loss_share losses;
 	u16 top_pkts;
+	u16 max_pkts;
+	u16 standing_max_ms;
 	u16 listen_pkts;
 	u16 struck_sent_pkts;
 	u32 timed:1,
@@ -446,7 +450,8 @@ static void jsctp_end_round(struct sctp_transport *t, struct jsctp *j)
 	j->doubted = jsctp_is_queue(j, j->round_above_us) &&
 		     j->round_queue_us < j->round_above_us / 2;
 	j->standing_us = j->doubted ? j->round_above_us : j->round_queue_us;
-	j->standing_max_us = max(j->standing_max_us, j->standing_us);
+	j->standing_max_ms = clamp(j->standing_us / USEC_PER_MSEC,
+				   j->standing_max_ms + 0U, U16_MAX + 0U);
 	jsctp_start_round(j);
 	if (j->drained && !--j->drained)
 		j->contested = jsctp_queue_stands(t, j);
@@ -606,7 +611,19 @@ static bool jsctp_must_not_grow(const struct sctp_transport *t,
 	return t->cwnd > delivered + delivered / 16 + 2 * t->asoc->pathmtu;
 }
 
-/* While a queue stands, slow start is over and growth half as fast. */
+/*
+ * Is growth half as fast? While a queue stands; and from there on, on the way back to
+ * the window that overflowed it, as ocwnd leaves more of that than the half that +1 a
+ * round trip is fair with (RFC 9438, section 4.3). A loss that is noise ends that.
+ */
+static bool jsctp_grows_slowly(const struct sctp_transport *t,
+			       const struct jsctp *j)
+{
+	return jsctp_queue_stands(t, j) ||
+	       (t->cwnd >= t->ssthresh && jsctp_window_pkts(t) < j->max_pkts);
+}
+
+/* While a queue stands slow start is over. */
 static void jsctp_abe_raise(struct sctp_transport *t, u32 bytes_acked)
 {
 	const struct jsctp *j = sctp_cong_priv(t);
@@ -614,11 +631,11 @@ static void jsctp_abe_raise(struct sctp_transport *t, u32 bytes_acked)
 	jsctp_note_acked(t, bytes_acked);
 	if (jsctp_must_not_grow(t, j))
 		return;
-	if ((s32)bytes_acked > 0 && jsctp_queue_stands(t, j)) {
+	if ((s32)bytes_acked > 0 && jsctp_queue_stands(t, j))
 		t->ssthresh = min(t->ssthresh,
 				  max(t->cwnd, jsctp_least_ocwnd(t)));
+	if ((s32)bytes_acked > 0 && jsctp_grows_slowly(t, j))
 		bytes_acked /= 2;
-	}
 	sctp_rfc9260_raise(t, bytes_acked);
 }
 
@@ -670,7 +687,7 @@ static void jsctp_tell_verdict(const struct sctp_transport *t,
 		.srtt_us = j->srtt_us,
 		.min_rtt_us = j->min_rtt_us,
 		.queue_us = j->standing_us,
-		.queue_max_us = j->standing_max_us,
+		.queue_max_us = j->standing_max_ms * USEC_PER_MSEC,
 		.backlog = veno_backlog(w_pkts, j->min_rtt_us,
 					j->min_rtt_us + j->standing_us),
 		.jr = j->ratio.jr,
@@ -779,10 +796,14 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 		}
 	} else if (!jsctp_is_wireless(t, reason)) {
 		jsctp_hold(j);
+		j->max_pkts = jsctp_queue_stands(t, j) ?
+			      min(jsctp_window_pkts(t), U16_MAX + 0U) : 0;
 		t->ssthresh = lowered;
 		t->cwnd = lowered;
 		if (!j->drained)
 			j->drained = JSCTP_DRAIN_ROUNDS;
+	} else {
+		j->max_pkts = 0;
 	}
 }
 
