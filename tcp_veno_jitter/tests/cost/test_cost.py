@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind: testbed/setup test"),
 ]
 
-ALGORITHMS = ["cubic", "jtcp", "bbr"]  # built in, ours, with cong_control
+ALGORITHMS = ["cubic", "jtcp", "bbr", "veno_jitter"]  # built in, ours, with cong_control
 FLOW_S = 2.0
 ACKS = 20
 
@@ -104,6 +104,20 @@ def test_parts_are_of_the_hooks_that_ran(recordings):
     ]:  # what the calls cost is what the instructions below them add up to
         inclusive = sum(counts["Ir"] for counts in part.costs.values())
         assert inclusive == sum(part.instructions.values())
+
+
+def test_most_acks_of_veno_jitter_cost_no_more_than_cubics(recordings):
+    """Instructions with the core, by the median: the path that most ACKs take stays short."""
+    builder, folders = recordings
+    ours, cubics = (
+        {
+            row.phase: row.total_instructions_median
+            for row in cost.rows_of(cost.measure(builder, name, folders[name], 5 * ACKS))
+        }
+        for name in ["veno_jitter", "cubic"]
+    )
+    for phase in ["steady", "recovery", cost.ALL]:
+        assert ours[phase] <= cubics[phase], phase
 
 
 def test_the_parser_reads_inclusive_costs():
