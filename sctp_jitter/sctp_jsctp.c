@@ -32,8 +32,8 @@
  *
  *   Q >= 6 % of min RTT   a loss is congestion, growth is +1/2 a round trip (as
  *                         Veno's), slow start ends
- *   and below the window that was lost from then, until a loss is noise
- *                         growth is +1/2 a round trip, as ocwnd may be most of it
+ *   after such a loss     growth is +1/2 until the window is what it was, as ocwnd
+ *                         may be most of it; a loss that is noise ends that
  *   Q stands 3 round trips after the window went to ocwnd
  *                         others fill it: congestion leaves half of w at most
  *
@@ -191,7 +191,8 @@ MODULE_PARM_DESC(queue_percent,
  * @losses: noise, and the sample that is held against it
  * @top_pkts: window that was given up because of losses, as far as it was delivered
  *	(packets), 0: none
- * @max_pkts: window at the last loss, if that was congestion and Q stood (packets)
+ * @max_pkts: window at the last miss indications, if Q stood (packets), 0: it did
+ *	not; what else takes from the window leaves it
  * @standing_max_ms: largest Q (ms), only told
  * @listen_pkts: so many are to be heard (packets)
  * @contested: Q stands although the window went to ocwnd
@@ -612,9 +613,9 @@ static bool jsctp_must_not_grow(const struct sctp_transport *t,
 }
 
 /*
- * Is growth half as fast? While a queue stands; and from there on, on the way back to
- * the window that overflowed it, as ocwnd leaves more of that than the half that +1 a
- * round trip is fair with (RFC 9438, section 4.3). A loss that is noise ends that.
+ * Is growth half as fast? While a queue stands, and on the way back to the window that
+ * overflowed it: ocwnd leaves more of that than the half that +1 a round trip is fair
+ * with (RFC 9438, section 4.3).
  */
 static bool jsctp_grows_slowly(const struct sctp_transport *t,
 			       const struct jsctp *j)

@@ -2080,7 +2080,7 @@ static noinline void vj_grow_seldom(struct sock *sk, u32 acked_pkts)
 
 	if (tcp_in_slow_start(tp)) {
 		acked_pkts = tcp_slow_start(tp, acked_pkts);
-		/* what may double need not grow beyond that */
+		/* a timeout, or a window that is not used, allows no more than that */
 		if (!acked_pkts || !vj_may_grow(sk, vj))
 			return;
 	}
@@ -2409,8 +2409,9 @@ static bool vj_is_behind_gap(const struct tcp_sock *tp, u32 rtt_us)
 }
 
 /*
- * Each ACK until the receiver's tick is known, or without time stamps; and those of
- * retransmissions, of whose time stamps the core makes ms, which are no samples.
+ * Each ACK until the receiver's tick is known, or without time stamps; and those that
+ * may be no sample: behind a gap, or of a retransmission, of whose time stamp the core
+ * makes ms.
  */
 static noinline void vj_main_rarely(struct sock *sk,
 				    const struct rate_sample *rs)

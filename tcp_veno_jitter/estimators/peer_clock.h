@@ -81,6 +81,9 @@ enum peer_clock_result {
  * @tick_us: length of a tick (us), a guess unless @known; 0: there was no time yet
  * @check_shift: look next when the baseline is 2^this us long, 0: no baseline
  * @known: @tick_us was measured
+ *
+ * @peer_us and @last_ticks change with each ACK. Side by side gcc makes one store of both,
+ * which takes three instructions more than two.
  */
 struct peer_clock {
 	u32 peer_us;
