@@ -25,7 +25,7 @@ def transfer(net, size: int) -> dict:
 
 
 def lost(net, dev: str) -> int:
-    said = net["r1"].cmd(f"tc -s qdisc show dev {dev}")
+    said = net[dev.split("-")[0]].cmd(f"tc -s qdisc show dev {dev}")
     return int(re.search(r"dropped (\d+)", said)[1])
 
 
@@ -34,12 +34,15 @@ def run(size: int, **options) -> dict:
     net = Mininet(topo=OneHop(**options), controller=None)
     net.start()
     try:
-        hop = next(link for link in net.links if isinstance(link, WirelessHop))
-        if isinstance(hop, TraceHop):
-            hop.begin()
+        hops = [link for link in net.links if isinstance(link, WirelessHop)]
+        for hop in hops:
+            if isinstance(hop, TraceHop):
+                hop.begin()
         flow = transfer(net, size)
         seconds = flow["end_s"] - flow["start_s"]
-        return {"s": round(seconds, 3), "lost": lost(net, "r1-fwd"), "cls": type(hop).__name__}
+        names = [hop.intf1.name for hop in hops]
+        dropped = [lost(net, name) for name in names]
+        return {"s": round(seconds, 3), "lost": dropped, "cls": [type(h).__name__ for h in hops]}
     finally:
         net.stop()
 
@@ -53,6 +56,19 @@ def pings_lost(seed: int) -> list[int]:
         told = net["src1"].cmd(f"ping -c 200 -i 0.05 -W 1 {net['dst1'].IP()}")
         back = {int(number) for number in re.findall(r"icmp_seq=(\d+) ttl", told)}
         return sorted(set(range(1, 201)) - back)
+    finally:
+        net.stop()
+
+
+def most_queued() -> int:
+    """Return how many of 60 packets at once find room in a queue of 20 before a long delay."""
+    options = {"rate_mbps": 1, "queue_pkts": 20, "delay_ms": 300, "back": {"queue_pkts": 1000}}
+    net = Mininet(topo=OneHop(**options), controller=None)
+    net.start()
+    try:
+        net["src1"].cmd(f"ping -c 1 -W 2 {net['dst1'].IP()}")  # who has which address
+        net["src1"].cmd(f"ping -c 60 -l 60 -s 1400 -W 5 {net['dst1'].IP()}")
+        return 60 - lost(net, "r1-fwd")
     finally:
         net.stop()
 
@@ -76,6 +92,10 @@ def main():
         "trace": run(500_000, trace=sys.argv[1], queue_pkts=50, delay_ms=20),
         "typo": refused(los_pct=1),
         "range": refused(loss_pct=120),
+        "limit": refused(rate_mbps=5, queue_pkts=30, delay_ms=22),
+        "order": refused(delay_ms=10, jitter_ms=5),
+        "aqm": refused(rate_mbps=5, queue_pkts=30, aqm="codle"),
+        "queue": most_queued(),
     }
     print(json.dumps(found))
 

@@ -21,7 +21,8 @@ def found(tmp_path_factory):
 
 def test_a_hop_has_its_rate_and_loses_nothing_by_itself(found):
     """500 kB at 2 Mb/s take 2 s, headers and slow start come on top."""
-    assert 2.0 < found["clean"]["s"] < 2.6 and found["clean"]["cls"] == "WirelessHop"
+    assert 2.0 < found["clean"]["s"] < 2.6 and found["clean"]["lost"] == [0, 0]
+    assert found["clean"]["cls"] == ["WirelessHop"] * 2  # the bottleneck and the air
 
 
 def test_random_loss_is_the_seed_s(found):
@@ -30,17 +31,31 @@ def test_random_loss_is_the_seed_s(found):
     one, again, other = found["pings"]
     assert one == again != other and all(8 <= len(lost) <= 36 for lost in (one, other))
     lossy, bursts = found["lossy"], found["bursts"]
-    assert 2 <= lossy["lost"] <= 35 and lossy["s"] > found["clean"]["s"] and lossy != bursts
+    assert (
+        lossy["lost"][0] == 0
+        and 2 <= lossy["lost"][1] <= 35
+        and lossy["s"] > found["clean"]["s"]
+        and lossy != bursts
+    )
 
 
 def test_a_trace_gives_the_rate_over_time(found):
     """Half of the time nothing passes: as long as at 2 Mb/s, and not as at 4."""
-    assert found["trace"]["cls"] == "TraceHop" and 1.4 < found["trace"]["s"] < 3.5
+    assert found["trace"]["cls"] == ["TraceHop", "WirelessHop"] and 1.4 < found["trace"]["s"] < 3.5
 
 
 def test_what_is_wrong_is_said(found):
     assert found["typo"] == "WirelessHop takes no los_pct: did you mean loss_pct?"
     assert "loss_pct = 120" in found["range"]
+    assert found["aqm"].startswith("unknown WirelessHop.aqm 'codle': did you mean 'codel'")
+
+
+def test_what_is_only_delayed_takes_no_room_in_the_queue(found):
+    """netem has one limit for both, so they are two hops: 20 packets wait and one is being sent.
+    Without a rate its jitter would change the order of packets."""
+    assert "queue_pkts and a delay on one hop" in found["limit"]
+    assert "change the order" in found["order"]
+    assert 20 <= found["queue"] <= 22
 
 
 def test_the_example_of_the_docs_runs_as_it_stands(tmp_path):
@@ -55,7 +70,7 @@ def test_the_example_of_the_docs_runs_as_it_stands(tmp_path):
 
 def test_mn_takes_it(tmp_path):
     """As docs/mininet.md has it, with its options."""
-    mn = f"mn --custom {TESTBED}/veno_lab/hops.py --topo hop,rate_mbps=2,delay_ms=45,loss_pct=0"
+    mn = f"mn --custom {TESTBED}/veno_lab/hops.py --topo hop,rate_mbps=2,queue_pkts=20,delay_ms=45"
     done = run_command("--exec", f"{mn} --controller none --test pingall", cwd=tmp_path)
     assert done.returncode == 0 and " 0% dropped" in done.stdout, done.stdout + done.stderr
 

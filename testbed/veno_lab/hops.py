@@ -17,8 +17,10 @@ from pathlib import Path
 import mininet.link
 
 from lab.ask import lablink, links
+from lab.ask.linkrules import check_link
 from lab.ask.seeds import derived_seed
 from lab.ask.topologies import Chain
+from lab.common.errors import BadInput
 from lab.run.guest.namespaces import NetworkNamespaceOf
 from veno_lab import keywords
 from veno_lab.wifi import OneAccessPoint
@@ -27,7 +29,11 @@ PYTHON = "LAB_PYTHON"  # set by lab.run.execute
 TESTBED = Path(links.__file__).resolve().parents[2]  # mn gives this file no name
 TRACES = ("trace", "delay_trace", "loss_trace")
 LINK_KEYS = {field.name for field in fields(links.Link)} - {"queue_bdp", *TRACES}
-LIMITS = {"loss_pct": 100, "retry_pct": 100, "reorder_pct": 100}
+# what makes a bottleneck; the rest is of the air
+BOTTLENECK_KEYS = {
+    "rate_mbps", "trace", "queue_pkts", "aqm", "policer_burst_ms", "policer_burst_bytes"
+}  # fmt: skip
+HOP_KEYS = {"seed", "back"}
 
 
 class WirelessHop(mininet.link.Link):
@@ -35,9 +41,11 @@ class WirelessHop(mininet.link.Link):
     names: rate_mbps and queue_pkts (aqm, policer_burst_ms), delay_ms and jitter_ms, loss_pct in
     runs of burst_pkts, retry_pct and retry_ms, aggregate_ms. BACK: a dict of what is different from
     the second node to the first. SEED: of all that is random. What else there is goes to Mininet.
+    What cannot be on one hop is ValueError, as in the lab's scenarios.
     """
 
     keys = LINK_KEYS
+    holds_delayed = True  # one netem does it all
 
     def __init__(self, node1, node2, *, seed: int = 1, back: dict | None = None, **options):
         self._check({**options, **(back or {})})
@@ -51,14 +59,11 @@ class WirelessHop(mininet.link.Link):
     @classmethod
     def _check(cls, options: dict) -> None:
         keywords.refuse_unknown(cls.__name__, options, cls.keys | keywords.LINK_KEYS)
-        for key, value in options.items():
-            number = value if key in cls.keys and isinstance(value, (int, float)) else 0
-            if not 0 <= number <= LIMITS.get(key, float("inf")):
-                raise ValueError(f"{cls.__name__}: {key} = {value} cannot be")
-        if options.get("aqm") and options.get("aqm") not in links.AQMS:
-            raise ValueError(f"aqm is one of {', '.join(links.AQMS)}")
-        if options.get("aqm") and (options.get("loss_pct") or options.get("delay_ms")):
-            raise ValueError("a hop with an aqm queues only: let another lose and delay")
+        link = links.Link(**{key: options[key] for key in cls.keys & options.keys()})
+        try:
+            check_link(cls.__name__, link, cls.holds_delayed)
+        except BadInput as error:
+            raise ValueError(str(error)) from None
 
     def _seed_of(self, intf) -> int:
         """Return the seed of one direction: not the other's, and the same wherever it runs."""
@@ -75,6 +80,7 @@ class TraceHop(WirelessHop):
     and again with begin()."""
 
     keys = LINK_KEYS | set(TRACES)
+    holds_delayed = False
 
     @classmethod
     def _check(cls, options: dict) -> None:
@@ -113,21 +119,40 @@ def _schedules(traces: dict[str, str], seed: int) -> dict[str, bytes]:
 
 class OneHop(Chain):
     """Senders, a router, one hop, a router, receivers: `mn --custom testbed/veno_lab/hops.py --topo
-    hop,rate_mbps=2,delay_ms=45,loss_pct=1`. The hop lies between routers, never on an end host."""
+    hop,rate_mbps=2,queue_pkts=20,delay_ms=45,loss_pct=1`. The hop lies between routers, never on an
+    end host. With a queue it is two, the bottleneck and the air, and a router between them."""
 
     def build(self, pairs: int = 1, **options):
-        self.hop = options
-        super().build(pairs, hops=1)
+        self.hops = _bottleneck_and_air(options)
+        super().build(pairs, hops=len(self.hops))
 
     def _wire(self, a, b, name_a, name_b, ip_a, ip_b):
         if not (name_a.endswith("-fwd") and name_b.endswith("-rev")):
             super()._wire(a, b, name_a, name_b, ip_a, ip_b)
             return
-        cls = TraceHop if self.hop.keys() & set(TRACES) else WirelessHop
+        hop = self.hops[int(name_a.removeprefix("r").removesuffix("-fwd")) - 1]
+        cls = TraceHop if hop.keys() & set(TRACES) else WirelessHop
         self.addLink(
             a, b, cls=cls, intfName1=name_a, intfName2=name_b, params1={"ip": ip_a},
-            params2={"ip": ip_b}, **self.hop,
+            params2={"ip": ip_b}, **hop,
         )  # fmt: skip
+
+
+def _bottleneck_and_air(options: dict) -> list[dict]:
+    """Return the keywords of the hops that do together what OPTIONS say: one where that is
+    possible."""
+    both = options | (options.get("back") or {})
+    queues = both.keys() & BOTTLENECK_KEYS - {"rate_mbps", "trace"}
+    if not queues or not both.keys() - BOTTLENECK_KEYS - HOP_KEYS:
+        return [options]
+
+    def part(wanted) -> dict:
+        hop = {key: value for key, value in options.items() if wanted(key)}
+        back = {key: value for key, value in (options.get("back") or {}).items() if wanted(key)}
+        return hop | ({"back": back} if back else {}) | {"seed": options.get("seed", 1)}
+
+    bottleneck = part(lambda key: key in BOTTLENECK_KEYS)
+    return [bottleneck, part(lambda key: key not in BOTTLENECK_KEYS | HOP_KEYS)]
 
 
 topos = {"hop": OneHop, "wifi": OneAccessPoint}

@@ -8,7 +8,8 @@ from typing import Any
 
 from lab.ask import linktraces
 from lab.ask.carries import CUT_MBPS, ETHERNET_BYTES, TUNNELS
-from lab.ask.links import AQMS, GSO_FRAME_BYTES, QUEUE_UNLIMITED_PKTS, Link
+from lab.ask.linkrules import check_link
+from lab.ask.links import GSO_FRAME_BYTES, Link
 from lab.ask.medium import MTU_MAX_BYTES, RATES_MBPS, RTS_OFF_BYTES, Medium
 from lab.ask.parts import AT_HOSTS, SECOND, WIFI_AP, WIRELESS, Event, Scenario, Sctp, Topology
 from lab.ask.tables import build, convert, is_name
@@ -164,7 +165,7 @@ def parse_links(tables: dict, topology: Topology) -> dict[str, Link]:
         if hop not in topology.all_hops:
             raise unknown(f"hop of the {topology.kind}", hop, topology.all_hops)
         link = links[hop] = build(Link, table, f"links.{hop}")
-        _check_link(f"links.{hop}", link)
+        _check_hop(f"links.{hop}", link)
         if link.queue_bdp and link.queue_pkts:
             raise BadInput(f"links.{hop}: give queue_pkts or queue_bdp, not both")
         if 0 < link.bucket_bytes < GSO_FRAME_BYTES and topology.has_bursts:
@@ -177,6 +178,11 @@ def parse_links(tables: dict, topology: Topology) -> dict[str, Link]:
     return links
 
 
+def _check_hop(where: str, link: Link) -> None:
+    check_link(where, link)
+    linktraces.of_link(link, seed=1)  # which says what is wrong with a file
+
+
 def sized(links: dict[str, Link], topology: Topology) -> dict[str, Link]:
     """Return LINKS with queue_bdp as queue_pkts, in full frames, one at least."""
     frame_bytes = topology.mtu_bytes + ETHERNET_BYTES
@@ -186,7 +192,7 @@ def sized(links: dict[str, Link], topology: Topology) -> dict[str, Link]:
             bdp_bytes = link.rate_mbps * base_rtt_ms(links, topology, hop) * 125
             pkts = max(round(link.queue_bdp * bdp_bytes / frame_bytes), 1)
             link = replace(link, queue_pkts=pkts)
-            _check_link(f"links.{hop}", link)
+            _check_hop(f"links.{hop}", link)
         sized[hop] = link
     return sized
 
@@ -198,101 +204,6 @@ def base_rtt_ms(links: dict[str, Link], topology: Topology, hop: str = "") -> fl
     way = [SECOND + name if second else name for name in topology.hops]
     both = [*way, *(f"reverse_{name}" for name in way)]
     return sum(links[name].delay_ms for name in both if name in links)
-
-
-def _check_link(where: str, link: Link) -> None:
-    for key, value in vars(link).items():
-        if not isinstance(value, str) and value < 0:
-            raise BadInput(f"{where}.{key} = {value:g}: it cannot be negative")
-    if link.loss_pct > 100:
-        raise BadInput(f"{where}.loss_pct = {link.loss_pct:g}: loss is at most 100 %")
-    if link.rate_mbps > 100_000:
-        raise BadInput(f"{where}.rate_mbps = {link.rate_mbps:g}: at most 100000")
-    if link.delay_ms > 60_000:
-        raise BadInput(f"{where}.delay_ms = {link.delay_ms:g}: at most 60000")
-    if link.queue_pkts > QUEUE_UNLIMITED_PKTS:
-        raise BadInput(f"{where}.queue_pkts = {link.queue_pkts}: at most {QUEUE_UNLIMITED_PKTS}")
-    _check_loss_and_delay(where, link)
-    _check_policer(where, link)
-    if link.queue_bdp > 1000 or (link.queue_bdp and not link.rate_mbps):
-        raise BadInput(f"{where}.queue_bdp = {link.queue_bdp:g}: at most 1000, with rate_mbps")
-    if link.aqm and link.aqm not in AQMS:
-        raise unknown(f"{where}.aqm", link.aqm, AQMS)
-    if link.aqm and not (link.queue_pkts or link.queue_bdp):
-        raise BadInput(f"{where}: aqm needs queue_pkts, the most it may hold")
-    _check_traces(where, link)
-    if link.queue_pkts and (link.loss_pct or link.loss_trace or not link.has_rate):
-        raise BadInput(
-            f"{where}: queue_pkts needs rate_mbps or trace, and no loss_pct on the same hop, or the"
-            " cause of a drop would be unknown; put the loss on the wireless hop"
-        )
-    if link.queue_pkts and (link.delay_ms or link.spread_ms or link.aggregate_ms):
-        raise BadInput(
-            f"{where}: queue_pkts and a delay on one hop, where packets in flight would count as"
-            " queued; put the delay on the wireless hop"
-        )
-
-
-def _check_traces(where: str, link: Link) -> None:
-    if link.trace and (link.rate_mbps or link.aqm):
-        raise BadInput(f"{where}: a trace takes the place of rate_mbps, and has no aqm")
-    if link.is_traced and (link.aqm or link.aggregate_ms):
-        raise BadInput(f"{where}: traces go with neither aqm nor aggregate_ms")
-    linktraces.of_link(link, seed=1)  # which says what is wrong with a file
-
-
-def _check_order(where: str, link: Link) -> None:
-    if link.reorder_pct > 100 or (link.reorder_pct and not link.delay_ms):
-        raise BadInput(
-            f"{where}: reorder_pct is at most 100, and needs the delay_ms that it spares"
-        )
-    if link.reorder_pct and link.has_rate:
-        raise BadInput(f"{where}: reorder_pct needs a hop without rate_mbps, which keeps the order")
-    if link.jitter_reorders and (link.has_rate or not link.jitter_ms):
-        raise BadInput(
-            f"{where}: jitter_reorders needs jitter_ms and no rate_mbps, which keeps the order; put"
-            " the rate on another hop"
-        )
-    if link.spread_ms and not (link.has_rate or link.jitter_reorders):
-        raise BadInput(
-            f"{where}: jitter_ms and retry_pct need rate_mbps on the same hop, or netem would"
-            " change the order of packets (which jitter_reorders allows)"
-        )
-
-
-def _check_policer(where: str, link: Link) -> None:
-    if not (link.policer_burst_ms or link.policer_burst_bytes):
-        return
-    if link.policer_burst_ms and link.policer_burst_bytes:
-        raise BadInput(f"{where}: give policer_burst_ms or policer_burst_bytes, not both")
-    if not link.rate_mbps:
-        raise BadInput(f"{where}: a policer needs rate_mbps")
-    if link.bucket_bytes > 1 << 31:
-        raise BadInput(f"{where}: a policer's bucket is at most {1 << 31} bytes")
-    if replace(link, rate_mbps=0, policer_burst_ms=0, policer_burst_bytes=0) != Link():
-        raise BadInput(
-            f"{where}: a policer has no queue, loss or delay on its hop; put them on another"
-        )
-
-
-def _check_loss_and_delay(where: str, link: Link) -> None:
-    if link.burst_pkts and link.burst_pkts < 1:
-        raise BadInput(f"{where}.burst_pkts = {link.burst_pkts:g}: a run of losses has 1 at least")
-    if link.burst_pkts and link.loss_pct > 50:
-        raise BadInput(f"{where}: with burst_pkts loss_pct is at most 50")
-    if link.retry_pct and not link.retry_ms:
-        raise BadInput(f"{where}: retry_pct needs retry_ms, what a repeated transmission costs")
-    if link.retry_pct > 90 or link.retry_ms > 500:
-        raise BadInput(f"{where}: retry_pct is at most 90, retry_ms at most 500")
-    if link.jitter_ms and link.retry_pct:
-        raise BadInput(f"{where}: give jitter_ms or retry_pct, not both")
-    if link.jitter_ms > 2000 or link.aggregate_ms > 2000:
-        raise BadInput(f"{where}: jitter_ms and aggregate_ms are at most 2000")
-    if link.aggregate_pkts < 1:
-        raise BadInput(f"{where}.aggregate_pkts = {link.aggregate_pkts}: 1 at least")
-    if link.jitter_ms > link.delay_ms:
-        raise BadInput(f"{where}: jitter_ms is at most delay_ms, or packets would leave too early")
-    _check_order(where, link)
 
 
 def parse_sctp(table: dict) -> Sctp:
@@ -360,4 +271,4 @@ def check_event(scenario: Scenario, event: Event) -> None:
     if event.link not in hops:
         raise unknown(f"{where}: link with a rate_mbps, no aqm and no policer", event.link, hops)
     if event.cut is None:
-        _check_link(f"{where}: {event.link}", replace(scenario.links[event.link], **event.changes))
+        _check_hop(f"{where}: {event.link}", replace(scenario.links[event.link], **event.changes))
