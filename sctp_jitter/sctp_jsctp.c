@@ -187,12 +187,13 @@ MODULE_PARM_DESC(queue_percent,
  * @abe: this is jsctp_abe
  * @doubted: the peer's times contradict the round trips of the last one
  * @round_pkts: @acked_pkts when this round trip began
- * @lost_bytes: reported missing in this round trip (bytes)
+ * @lost_bytes: reported missing in this round trip, and what was below s before (bytes)
  * @losses: noise, and the sample that is held against it
  * @top_pkts: window that was given up because of losses, as far as it was delivered
  *	(packets), 0: none
  * @max_pkts: window at the last miss indications, if Q stood (packets), 0: it did
- *	not; what else takes from the window leaves it
+ *	not, or something else than a queue has reduced it since; a timeout that Q
+ *	explains leaves it
  * @standing_max_ms: largest Q (ms), only told
  * @listen_pkts: so many are to be heard (packets)
  * @contested: Q stands although the window went to ocwnd
@@ -406,13 +407,13 @@ static bool jsctp_exceeds(const struct jsctp *j, const struct loss_share *ls)
 /* The losses of a round trip. */
 static void jsctp_note_losses(struct sctp_transport *t, struct jsctp *j)
 {
-	u32 lost_pkts = DIV_ROUND_UP(j->lost_bytes, jsctp_payload(t));
+	u32 lost_pkts = j->lost_bytes / jsctp_payload(t);
 	u32 sent_pkts = j->acked_pkts - j->round_pkts + lost_pkts;
 	bool room = jsctp_has_room(t, j);
 	bool counts = jsctp_counts(j);
 
 	j->round_pkts = j->acked_pkts;
-	j->lost_bytes = 0;
+	j->lost_bytes %= jsctp_payload(t);
 	j->hold -= !!j->hold;
 	if (j->hears && !j->listens)
 		loss_share_hear(&j->losses, sent_pkts, lost_pkts,
@@ -438,6 +439,20 @@ static void jsctp_note_losses(struct sctp_transport *t, struct jsctp *j)
 		   !t->asoc->fast_recovery && !jsctp_queue_stands(t, j);
 }
 
+/*
+ * Times had stopped coming, and the window has grown as it liked: what was lost
+ * meanwhile is no noise.
+ */
+static void jsctp_forget_losses(struct jsctp *j)
+{
+	j->round_pkts = j->acked_pkts;
+	j->lost_bytes = 0;
+	j->hears = 0;
+	j->listens = 0;
+	j->starts = 0;
+	loss_share_restart(&j->losses);
+}
+
 static void jsctp_start_round(struct jsctp *j)
 {
 	j->round_queue_us = JSCTP_NO_QUEUE_US;
@@ -451,7 +466,7 @@ static void jsctp_end_round(struct sctp_transport *t, struct jsctp *j)
 	j->doubted = jsctp_is_queue(j, j->round_above_us) &&
 		     j->round_queue_us < j->round_above_us / 2;
 	j->standing_us = j->doubted ? j->round_above_us : j->round_queue_us;
-	j->standing_max_ms = clamp(j->standing_us / USEC_PER_MSEC,
+	j->standing_max_ms = clamp(DIV_ROUND_UP(j->standing_us, 1000U),
 				   j->standing_max_ms + 0U, U16_MAX + 0U);
 	jsctp_start_round(j);
 	if (j->drained && !--j->drained)
@@ -506,6 +521,8 @@ static void jsctp_timed(struct sctp_transport *t,
 	bool paused = j->srtt_us &&
 		      times->sent_us - j->newest.sent_us > j->srtt_us;
 
+	if (jsctp_stale(t, j))
+		jsctp_forget_losses(j);
 	/* more than one time may come before anything is acknowledged */
 	j->paused |= paused;
 	j->timed = 1;
@@ -609,7 +626,7 @@ static bool jsctp_must_not_grow(const struct sctp_transport *t,
 	if (!j->narrow)
 		return false;
 	delivered = tabe_window_pkts(&j->bandwidth, j->min_rtt_us, 1);
-	return t->cwnd > delivered + delivered / 16 + 2 * t->asoc->pathmtu;
+	return t->cwnd > (u64)delivered + delivered / 16 + 2 * t->asoc->pathmtu;
 }
 
 /*
@@ -621,7 +638,8 @@ static bool jsctp_grows_slowly(const struct sctp_transport *t,
 			       const struct jsctp *j)
 {
 	return jsctp_queue_stands(t, j) ||
-	       (t->cwnd >= t->ssthresh && jsctp_window_pkts(t) < j->max_pkts);
+	       (t->cwnd >= t->ssthresh && !jsctp_stale(t, j) &&
+		jsctp_window_pkts(t) < j->max_pkts);
 }
 
 /* While a queue stands slow start is over. */
@@ -778,6 +796,8 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 	if (!j->bandwidth.bw_bytes_per_s || jsctp_stale(t, j) ||
 	    jsctp_is_narrow(t, j) || reason == SCTP_LOWER_CWND_ECNE ||
 	    reason == SCTP_LOWER_CWND_INACTIVE) {
+		if (reason != SCTP_LOWER_CWND_ECNE)
+			j->max_pkts = 0;
 		jsctp_lower(t, reason);
 		jsctp_hold(j);
 		return;
@@ -825,7 +845,7 @@ static void jsctp_lost(struct sctp_transport *t, u32 bytes)
 	if (t->cwnd >= t->ssthresh || !jsctp_counts(j) || j->listens ||
 	    !j->bandwidth.bw_bytes_per_s || jsctp_stale(t, j))
 		return;
-	lost_pkts = DIV_ROUND_UP(j->lost_bytes, jsctp_payload(t));
+	lost_pkts = j->lost_bytes / jsctp_payload(t);
 	loss_share_add(&so_far, j->acked_pkts - j->round_pkts + lost_pkts,
 		       lost_pkts);
 	if (jsctp_exceeds(j, &so_far)) {

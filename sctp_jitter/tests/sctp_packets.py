@@ -788,16 +788,44 @@ def check_stops():
             assert lose_one(peer).kept
 
 
-@claim("times that stop while jsctp_abe listens: the window grows on, as without times")
+@claim("times that stop while jsctp_abe listens: the window grows on, as without times, and what is"
+       " lost then is no noise")
 def check_stops_listening():
     with flowing("jsctp_abe") as peer:
         lose(peer, *range(0, 80, 3))
         peer.wire.wait(lambda: told("listens"), 1)
-        peer.echoes = lambda _peer, _stamp: []
         assert_whole(peer)
+        peer.wire.run(0.1)  # until what is lost counts as noise
+        assert told("listens") and told("noise_ppm") == 0
+        peer.echoes = lambda _peer, _stamp: []
         before = peer.info().cwnd
         peer.wire.run(1)
         assert peer.info().cwnd > before + 4 * MTU_BYTES, (before, peer.info())
+        lose(peer, *range(0, 40, 5))
+        peer.wire.run(1)
+        assert_whole(peer)
+        peer.echoes = None
+        peer.wire.run(1)
+        assert told("noise_ppm") == 0 and not told("listens"), told("noise_ppm")
+
+
+@claim("times that stop after a queue has overflowed: jsctp_abe grows by a packet a round trip again")
+def check_stops_growing_slowly():
+    with flowing("jsctp_abe", 1.5, NARROW, 1 << 18) as peer:
+        lose_one(peer)
+        assert_whole(peer)
+        peer.echoes = lambda _peer, _stamp: []
+        peer.wire.run(0.5)
+        assert_halved(lose_one(peer))
+        assert_whole(peer)
+        peer.wire.run(0.5)
+        before, rounds = peer.info(), 20
+        peer.wire.link.service_us = 1  # no queue: a round trip is RTT_US
+        peer.wire.run(0.3)
+        before = peer.info()
+        peer.wire.run(rounds * RTT_US / 1e6)
+        grown = (peer.info().cwnd - before.cwnd) / MTU_BYTES
+        assert before.cwnd >= before.ssthresh and grown >= 0.9 * rounds, (grown, before)
 
 
 @claim("a pause is no slower path, where a SACK that acknowledges nothing tells of it first, too")

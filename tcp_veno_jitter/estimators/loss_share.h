@@ -60,14 +60,17 @@ static inline void loss_share_restart(struct loss_share *ls)
  * @sent_pkts: what became of so many is known (packets)
  * @lost_pkts: so many of them were lost (packets)
  *
- * A sample that would be too long for its fields is halved first.
+ * A sample that would be too long for its fields is halved first; of more packets than
+ * that leaves room for, their share is taken.
  */
 static inline void loss_share_add(struct loss_share *ls, u32 sent_pkts,
 				  u32 lost_pkts)
 {
 	u32 sent = sent_pkts < 0x8000 ? sent_pkts : 0x7fff;
-	u32 lost = lost_pkts < sent ? lost_pkts : sent;
+	u32 lost = lost_pkts < sent_pkts ? lost_pkts : sent_pkts;
 
+	if (sent < sent_pkts)
+		lost = div_u64((u64)lost * sent, sent_pkts);
 	if (ls->sent_pkts + sent > 0xffff) {
 		ls->sent_pkts /= 2;
 		ls->lost_pkts /= 2;

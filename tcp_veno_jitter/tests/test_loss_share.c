@@ -54,6 +54,10 @@ static void test_corners(void)
 		loss_share_hear(&ls, random_log(32), random_log(32),
 				random_between(0, LOSS_SHARE_MOST_PKTS));
 	}
+	loss_share_restart(&ls);
+	loss_share_add(&ls, 400000, 4000); /* one in a hundred, whatever fits */
+	EXPECT(ls.sent_pkts / 101 <= ls.lost_pkts && ls.lost_pkts <= ls.sent_pkts / 100,
+	       "%u of %u lost, not a hundredth", ls.lost_pkts, ls.sent_pkts);
 	loss_share_hear(&ls, 10, 10, LOSS_SHARE_MOST_PKTS);
 	EXPECT(ls.noise == 0xffff, "all lost: %u", ls.noise);
 	loss_share_hear(&ls, 0, 0, LOSS_SHARE_MOST_PKTS);
