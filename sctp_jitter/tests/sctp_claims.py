@@ -217,6 +217,25 @@ def check_allowed():
     unload()
 
 
+@claim("what the administrator makes the first namespace's default everybody may choose")
+def check_default_is_allowed():
+    """As with TCP."""
+    allowed = Path("/proc/sys/net/sctp/allowed_congestion_control")
+    load()
+    with contextlib.closing(net.sctp_socket("a")) as sock:
+        net.sysctl("a", "sctp.congestion_control", "jsctp_abe")
+        assert allowed.read_text().split() == [DEFAULT]
+        net.sysctl("a", "sctp.congestion_control", DEFAULT)
+        run_cmd("sysctl", "-qw", "net.sctp.congestion_control=jsctp_abe")
+        assert allowed.read_text().split() == [DEFAULT, "jsctp_abe"]
+        assert errno_as_nobody(lambda: net.set_algorithm(sock, "jsctp_abe")) == 0
+        run_cmd("sysctl", "-qw", f"net.sctp.congestion_control={DEFAULT}")
+        net.set_algorithm(sock, DEFAULT)
+        write_file(allowed, DEFAULT)
+    wait_unused()
+    unload()
+
+
 @claim("accept() inherits it; a change takes associations along, and the other end does not see it")
 def check_socket():
     load()

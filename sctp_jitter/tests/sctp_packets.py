@@ -1332,6 +1332,23 @@ def check_auth_of_sacks():
         assert echo.sent_us == 2 and whole(peer.heard)
 
 
+@claim("SACKs have to be authenticated: full DATA that meets one makes no packet too long")
+def check_full_data_beside_sack():
+    with Wire(**WITH_ASCONF) as wire:
+        peer = sp.AuthPeer(wire, answers=False, lists=(sp.SACK, TIMESTAMP))
+        waited(peer)
+        before = len(peer.heard)
+        for _ in range(20):
+            peer.write_to(1412)  # more than the window holds
+        peer.receive(one for packet in peer.since(before) for one in sp.data_of(packet))
+        assert len(peer.sent_tsns) < 20, "nothing waits"
+        peer.send_data(b"a")
+        peer.send_data(b"b", peer.sack_chunk())  # DATA may leave, and a SACK is due
+        packets = peer.since(before)
+        assert any(packet.has(sp.SACK) for packet in packets) and whole(packets)
+        assert all(stamps(packet) for packet in packets if packet.has(sp.DATA))
+
+
 # --- at the end ---------------------------------------------------------------------------
 
 
