@@ -39,6 +39,7 @@
 #include "tcp_info.h"
 #include "tcp_loss.h"
 #include "tcp_param.h"
+#include "tcp_rtt.h"
 
 #define TCP_VERDICT_SYSTEM veno03
 #include "tcp_verdict.h"
@@ -78,7 +79,7 @@ static void veno03_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	struct veno03 *veno = inet_csk_ca(sk);
 
 	veno->probed = tcp_loss_is_probed(tcp_sk(sk));
-	if (sample->rtt_us <= 0)
+	if (!tcp_rtt_is_measured(tcp_sk(sk), sample->rtt_us))
 		return;
 	if (!veno->base_rtt_us || sample->rtt_us < veno->base_rtt_us)
 		veno->base_rtt_us = sample->rtt_us;

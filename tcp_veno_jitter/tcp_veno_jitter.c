@@ -127,6 +127,7 @@
 #include "tcp_info.h"
 #include "tcp_loss.h"
 #include "tcp_param.h"
+#include "tcp_rtt.h"
 
 #define TCP_VERDICT_SYSTEM veno_jitter
 #include "tcp_verdict.h"
@@ -479,6 +480,9 @@ static void vj_init(struct sock *sk)
 	vj->round_end = tp->delivered;
 	vj->lost = tp->lost;
 	vj->growth_pkts = 1;
+	/* chosen amid a recovery: the core has forgotten the threshold, for no mark */
+	if (inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery)
+		tp->prior_ssthresh = tp->snd_ssthresh;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (tcp_param_get(&vj_pace))
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE,
@@ -704,13 +708,8 @@ static __always_inline u32 vj_note_base(struct veno_jitter *vj,
 	u32 above_us = rtt_us - vj->base_us;
 
 	if (unlikely(rtt_us < vj->base_us)) {
-		/*
-		 * who overtook others took another way, who is behind a hole met less;
-		 * where a retransmission was acknowledged, too, the core has only ms
-		 */
-		if (vj->base_us != ~0U &&
-		    (tp->sacked_out || (u32)tp->tcp_mstamp - rtt_us !=
-				       (u32)tp->first_tx_mstamp))
+		/* who overtook others took another way, who is behind a hole met less */
+		if (vj->base_us != ~0U && tp->sacked_out)
 			return 0;
 		vj->base_us = rtt_us;
 		above_us = 0;
@@ -1810,6 +1809,21 @@ static void vj_hear_round(struct veno_jitter *vj, const struct tcp_sock *tp,
 			min(sent_pkts, 2 * VJ_LOSS_PKTS + 0U));
 }
 
+/* What was sent and lost in a hush, which may be more than fits: then its half. */
+static void vj_note_hushed(struct veno_jitter *vj, u32 sent_pkts, u32 lost_pkts)
+{
+	u32 sent = vj->sent + sent_pkts;
+	u32 lost = vj->sent_lost + min(lost_pkts, sent_pkts);
+
+	while (sent > U16_MAX) {
+		sent /= 2;
+		lost /= 2;
+		vj->quiet /= 2;
+	}
+	vj->sent = sent;
+	vj->sent_lost = lost;
+}
+
 /*
  * The share that was lost, of so many packets as it takes to tell: what shows in
  * VJ_LOSS_PKTS is answered at once, what is less after VJ_HEARD_PKTS at most.
@@ -1828,8 +1842,7 @@ static bool vj_note_loss(struct veno_jitter *vj, const struct tcp_sock *tp,
 	s64 excess;
 
 	if (vj->trial == VJ_HUSHED) {
-		vj->sent = min(vj->sent + sent_pkts, U16_MAX + 0U);
-		vj->sent_lost = min(vj->sent_lost + lost_pkts, U16_MAX + 0U);
+		vj_note_hushed(vj, sent_pkts, lost_pkts);
 		return false;
 	}
 	if (!vj->listens) {
@@ -2410,18 +2423,19 @@ static bool vj_is_behind_gap(const struct tcp_sock *tp, u32 rtt_us)
 
 /*
  * Each ACK until the receiver's tick is known, or without time stamps; and those that
- * may be no sample: behind a gap, or of a retransmission, of whose time stamp the core
- * makes ms.
+ * may be no sample: behind a gap, or of a time stamp.
  */
 static noinline void vj_main_rarely(struct sock *sk,
 				    const struct rate_sample *rs)
 {
-	if (rs->rtt_us > 0 && !rs->is_retrans &&
-	    !vj_is_behind_gap(tcp_sk(sk), rs->rtt_us)) {
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tcp_rtt_is_measured(tp, rs->rtt_us) &&
+	    !vj_is_behind_gap(tp, rs->rtt_us)) {
 		vj_main_sampled(sk, rs, false);
 		return;
 	}
-	vj_note_time(inet_csk_ca(sk), tcp_sk(sk), false);
+	vj_note_time(inet_csk_ca(sk), tp, false);
 	vj_main_last(sk, rs, VJ_NO_SAMPLE_US);
 }
 
@@ -2435,7 +2449,7 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	if (unlikely(!vj->clock.known || !vj->forward.anchored ||
-		     rs->rtt_us <= 0 || rs->is_retrans ||
+		     !tcp_rtt_is_measured(tp, rs->rtt_us) ||
 		     (tp->sacked_out && tp->reord_seen)))
 		vj_main_rarely(sk, rs);
 	else
@@ -2579,9 +2593,14 @@ static u32 vj_undo_cwnd(struct sock *sk)
 	u8 trial = vj->trial;
 
 	vj_forget_losses(vj, tp);
-	/* what it has sent more is still to be judged */
-	if (probes)
+	/*
+	 * what it has sent more is still to be judged, and the threshold is where it goes
+	 * back to: the core gives no other one back
+	 */
+	if (probes) {
 		vj->trial = trial;
+		tp->prior_ssthresh = min(tp->prior_ssthresh, tp->snd_ssthresh);
+	}
 	vj->roomy |= vj->undo_roomy;
 	vj->struck &= vj->undo_struck;
 	vj->fooled &= vj->undo_fooled;

@@ -440,10 +440,9 @@ static bool wccp_may_pace(const struct sock *sk)
 }
 
 /*
- * The first hook that an ACK calls, but only if something was under way: then the hook
- * that makes it plain again when that is acknowledged follows, as it does not where
- * in_ack_event is called with nothing under way. Round trips are of whole segments:
- * small packets come back sooner.
+ * To become paced here, and not in in_ack_event, is sure of cong_control in the same ACK,
+ * which makes it plain again if need be. Round trips are of whole segments: small packets
+ * come back sooner.
  */
 static void wccp_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
@@ -570,6 +569,8 @@ static void wccp_release(struct sock *sk)
 
 	if (!inet_csk(sk)->icsk_ca_initialized)
 		return;
+	if (ca->waiting)
+		wccp_give_back(sk);
 	/* the socket may be connected again, or listen */
 	wccp_be_plain(sk);
 	wccp_pace(sk, false);

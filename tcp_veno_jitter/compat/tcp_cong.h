@@ -52,8 +52,7 @@
 #endif
 
 /**
- * TCP_CONG_TX_START() - define the hook for the first packet after all sent
- *	before it has been acknowledged
+ * TCP_CONG_TX_START() - define the hook for the first packet while none is in flight
  * @name: name of the hook
  * @handler: void (struct sock *)
  *
