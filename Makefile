@@ -51,12 +51,15 @@ demo: setup
 	@$(if $(FRESH),rm -rf '$(DEMO_OUT)',true)
 	@testbed/run demo --out '$(DEMO_OUT)' --resume
 
+# Files of tests side by side. More would not help: what takes long in them takes all cores itself.
+TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 test: setup
 	@testbed/setup test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory -C testbed/traffic check PYTHON=$(VENV)/bin/python
 	@$(MAKE) --no-print-directory -C tfrc_uddj_user test PYTHON=$(VENV)/bin/python
-	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider tcp_veno_jitter/tests sctp_jitter/tests testbed/tests
+	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider -n $(TEST_JOBS) --dist loadfile \
+		tcp_veno_jitter/tests sctp_jitter/tests testbed/tests
 
 VM_KERNELS ?= 6.1 6.12 7
 test-vm: setup
