@@ -451,6 +451,19 @@ static bool wccp_is_giving(const struct wccp_agent *agent)
 	return agent->shares && time_before(jiffies, agent->share_until);
 }
 
+/* What was told and has run out would be news again once jiffies wrap. */
+static void wccp_forget_old(struct wccp_agent *agent)
+{
+	if (!wccp_is_alive(agent))
+		agent->channel.runs = false;
+	if (!wccp_is_giving(agent))
+		agent->shares = false;
+	if (agent->crowded && !wccp_is_crowded(agent)) {
+		agent->crowded = false;
+		memset(&agent->others, 0, sizeof(agent->others));
+	}
+}
+
 static void wccp_arm(struct wccp_agent *agent, u32 delay_ms)
 {
 	if (!timer_pending(&agent->timer))
@@ -472,6 +485,7 @@ static s32 wccp_pass(struct wccp_agent *agent,
 	u32 weight = wccp_weight(request->hops,
 				 tcp_param_get(&wccp_share_by_hops));
 
+	wccp_forget_old(agent);
 	wccp_wake(agent);
 	/* it may have been deaf since nothing of ours has passed for a while */
 	if (!wccp_is_alive(agent))
@@ -525,8 +539,7 @@ static bool wccp_is_other(const struct sk_buff *skb)
 /* An interval in which something passed is over: do others fill the channel? */
 static void wccp_judge_others(struct wccp_agent *agent)
 {
-	if (agent->crowded && !wccp_is_crowded(agent))
-		memset(&agent->others, 0, sizeof(agent->others));
+	wccp_forget_old(agent);
 	agent->crowded = wccp_others_update(&agent->others, &agent->share,
 					    &agent->load, agent->edge.stands);
 	agent->crowded_until = jiffies + msecs_to_jiffies(WCCP_CROWDED_MS);
