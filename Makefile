@@ -38,7 +38,7 @@ help:
 	@echo "                LINES=steady: their source lines that cost most then)"
 	@echo "make bench-law  what each constant of veno_jitter matters, on random places (PLACES=25, OUT=)"
 	@echo "make clean      remove build/ (results/ and the kernel cache stay)"
-	@echo "make distclean  remove build/, results/ and the cache of kernels and environments"
+	@echo "make distclean  remove build/ and the cache of kernels and environments; RESULTS=1: results/, too"
 	@echo
 	@echo "testbed/run --help        any experiment"
 	@echo "testbed/veno-lab --help   all else that the lab does; testbed/veno-lab doctor: is this machine fit?"
@@ -164,7 +164,8 @@ bench-law: setup
 
 clean:
 	rm -rf build
+	@git worktree prune 2>/dev/null || true
 
 distclean: clean
 	cache="$$(testbed/setup paths | sed -n 's/^cache=//p')"; \
-	rm -rf results "$$cache"/{kernels,trees,unstable} "$$cache"/venv-* "$$cache"/{packages,python}.log
+	rm -rf $(if $(RESULTS),results) "$$cache"/{kernels,trees,unstable,vm,debian,cpus} "$$cache"/venv-* "$$cache"/*.log

@@ -788,8 +788,10 @@ def check_stops():
             assert lose_one(peer).kept
 
 
-@claim("times that stop while jsctp_abe listens: the window grows on, as without times, and what is"
-       " lost then is no noise")
+@claim(
+    "times that stop while jsctp_abe listens: the window grows on, as without times, and what is"
+    " lost then is no noise"
+)
 def check_stops_listening():
     with flowing("jsctp_abe") as peer:
         lose(peer, *range(0, 80, 3))
@@ -809,7 +811,9 @@ def check_stops_listening():
         assert told("noise_ppm") == 0 and not told("listens"), told("noise_ppm")
 
 
-@claim("times that stop after a queue has overflowed: jsctp_abe grows by a packet a round trip again")
+@claim(
+    "times that stop after a queue has overflowed: jsctp_abe grows by a packet a round trip again"
+)
 def check_stops_growing_slowly():
     with flowing("jsctp_abe", 1.5, NARROW, 1 << 18) as peer:
         lose_one(peer)

@@ -15,7 +15,7 @@ from lab.ask.flows import check_algorithms
 from lab.ask.parts import Scenario
 from lab.common import exits, options
 from lab.common.errors import BadInput, unknown
-from lab.common.exits import EXIT_FAILED, EXIT_INTERRUPTED
+from lab.common.exits import EXIT_FAILED, EXIT_INTERRUPTED, tell_interrupted
 from lab.common.options import (
     Jobs,
     Modules,
@@ -159,7 +159,7 @@ def _with_modules(make_backend: Callable[[], Backend], paths: list[str]) -> Back
 
     backend = make_backend()
     for refused in usermodules.add(backend, paths):
-        raise BadInput(refused.line())
+        raise BadInput(refused.keep_log())
     return backend
 
 
@@ -219,10 +219,9 @@ def _run(
         console.print(f"report: {path}", soft_wrap=True)
     if sweep.interrupted:
         done = len(sweep.results)
-        print(
+        tell_interrupted(
             f"run: interrupted: {done} of {len(todo)} points are kept in {folder};"
-            f" the same command with --out {folder} --resume goes on",
-            file=sys.stderr,
+            f" the same command with --out {folder} --resume goes on"
         )
         return EXIT_INTERRUPTED
     for failure in sweep.failures:

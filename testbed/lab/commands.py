@@ -6,8 +6,10 @@ asked for. `testbed/run` and `testbed/traces` are two of them by another name.
 """
 
 import sys
+import tomllib
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
@@ -91,8 +93,26 @@ app = typer.Typer(
 )  # fmt: skip
 
 
+def _tell_version(asked: bool) -> None:
+    """What to write into a report of a bug."""
+    if not asked:
+        return
+    from lab.run import build, runner
+
+    project = tomllib.loads((build.TESTBED / "pyproject.toml").read_text())["project"]
+    of = f", commit {runner.commit()[:12]}" if runner.commit() else ""
+    print(f"{NAME} {project['version']}{of}{' and changes' * runner.is_dirty()}")
+    raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which, and end."),
+]
+
+
 @app.callback()
-def main() -> None:
+def main(version: Version = False) -> None:
     """The lab: the real kernel's network stack in virtual time, told by scenarios. COMMAND --help
     says more of each. `--install-completion` teaches your shell the names."""
 

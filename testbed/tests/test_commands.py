@@ -85,6 +85,28 @@ def test_an_unknown_name_gets_the_nearest_ones_and_not_all():
     assert str(unknown("clock", "x", ["a", "b"])) == "unknown clock 'x': there are a, b"
 
 
+def test_it_says_which_one_it_is():
+    told = veno_lab("--version").stdout
+    assert re.fullmatch(r"veno-lab \d+\.\d+(, commit [0-9a-f]{12})?( and changes)?\n", told), told
+
+
+def test_ctrl_c_is_told_of_once_whatever_the_command():
+    """typer makes a status of it, without a word."""
+    script = """
+from lab.common import exits, options
+app = options.new_app()
+@app.command()
+def main() -> None:
+    raise KeyboardInterrupt
+exits.run(app, "bench", "bench")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=TESTBED, capture_output=True, text=True
+    )
+    assert done.returncode == 130
+    assert done.stderr == "bench: interrupted; what was built or finished so far is kept\n"
+
+
 def test_run_is_one_program_by_two_names(tmp_path):
     """What testbed/run refuses `veno-lab run` refuses in the same words."""
     wrong = ("demo", "--set", "lss_pct=1", "--out", str(tmp_path / "out"))

@@ -84,6 +84,11 @@ def test_a_module_that_cannot_be_used_is_refused(backend, tmp_path, was, becomes
     (refused,) = usermodules.add(backend, [variant(tmp_path, was, becomes)])
     assert re.search(told, refused.line()) and "\n" not in refused.line()
     assert refused.log or "registers no" in told or ".name" in told
+    if "(all of it: " in refused.keep_log():
+        kept = Path(refused.keep_log().split("(all of it: ")[1].rstrip(")"))
+        assert kept.read_text() == refused.log
+    else:
+        assert not refused.log
 
 
 def test_what_is_no_module_is_refused(backend, tmp_path):

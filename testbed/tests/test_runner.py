@@ -82,13 +82,13 @@ def test_a_new_file_is_a_change_where_it_could_change_results(tmp_path, monkeypa
         subprocess.run([*git, *words], check=True)
     monkeypatch.setattr(runner.builds, "PROJECT", tmp_path)
     (tmp_path / "my-link.toml").write_text("")
-    assert not runner._is_dirty()
+    assert not runner.is_dirty()
     new = tmp_path / "testbed" / "new.py"
     new.write_text("")
-    assert runner._is_dirty()
+    assert runner.is_dirty()
     new.unlink()
     (tmp_path / "testbed" / "run").write_text("2")
-    assert runner._is_dirty()
+    assert runner.is_dirty()
 
 
 def test_what_failed_is_told_in_meta(tmp_path, monkeypatch):

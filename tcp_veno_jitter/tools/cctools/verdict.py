@@ -212,7 +212,8 @@ def advice(verdicts: list[Verdict], by: Judge) -> list[str]:
         where = " there, at the other end" if direction == REVERSE else " on this path"
         if clean:
             each = (
-                f"{one.algorithm} ({figure(one.speed.ratio)} times {by.baseline})" for one in clean
+                f"{one.algorithm} ({figure(one.speed.ratio)} times {by.baseline}'s)"
+                for one in clean
             )
             text = f"Worth switching{where}: {', '.join(each)}."
         elif better:

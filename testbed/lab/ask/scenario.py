@@ -56,13 +56,13 @@ def find(name: str) -> Path:
     if name.endswith(".toml") or "/" in name:
         path = Path(name)
         if not path.is_file():
-            raise BadInput(f"no scenario file {name}: check the path, or see --list")
+            raise BadInput(f"no scenario file {name}: check the path, or see `veno-lab list`")
         return path
     path = SCENARIO_DIR / f"{name}.toml"
     if not path.is_file() and Path(f"{name}.toml").is_file():
         raise BadInput(f"unknown scenario '{name}': did you mean ./{name}.toml?")
     if not path.is_file():
-        raise unknown("scenario", name, [p.stem for p in list_scenarios()], "--list")
+        raise unknown("scenario", name, [p.stem for p in list_scenarios()], "`veno-lab list`")
     return path
 
 

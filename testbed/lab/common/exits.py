@@ -25,10 +25,22 @@ def run(command: Callable[..., object], name: str, program: str, shown: str = ""
     except LabError as error:
         _say(name, error)
         status = EXIT_FAILED
+    except SystemExit as ended:
+        status = ended.code
     except KeyboardInterrupt:
-        print(f"{name}: interrupted; nothing was running", file=sys.stderr)
         status = EXIT_INTERRUPTED
+    if status == EXIT_INTERRUPTED and not _told:  # typer makes that of Ctrl-C, without a word
+        print(f"{name}: interrupted; what was built or finished so far is kept", file=sys.stderr)
     sys.exit(status)
+
+
+_told: list[str] = []  # what was said of an interruption
+
+
+def tell_interrupted(line: str) -> None:
+    """Say LINE, of what has been interrupted and how it goes on."""
+    print(line, file=sys.stderr)
+    _told.append(line)
 
 
 def _end_once(_number: int, _frame: object) -> None:

@@ -3,10 +3,9 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 
-from lab.common.exits import EXIT_INTERRUPTED
+from lab.common.exits import EXIT_INTERRUPTED, tell_interrupted
 
 
 def run_to_end(command: Sequence[str], env: Mapping[str, str] | None = None) -> int:
@@ -32,6 +31,6 @@ def run_to_end(command: Sequence[str], env: Mapping[str, str] | None = None) -> 
         for number, handler in before.items():
             signal.signal(number, handler)
     if received or status == EXIT_INTERRUPTED:
-        print("interrupted: the same command goes on", file=sys.stderr)
+        tell_interrupted("interrupted: the same command goes on")
         raise KeyboardInterrupt
     return status

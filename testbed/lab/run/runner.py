@@ -284,8 +284,8 @@ def _meta(
     return {
         **about,
         "command": shlex.join([*sys.argv[0].split(), *sys.argv[1:]]),
-        "git_commit": _git("rev-parse", "HEAD"),
-        "git_dirty": _is_dirty(),
+        "git_commit": commit(),
+        "git_dirty": is_dirty(),
         **backend.describe(),
         "points": len(points),
         "points_of_earlier_runs": sweep.reused,
@@ -304,7 +304,12 @@ def _meta(
     }
 
 
-def _is_dirty() -> bool:
+def commit() -> str:
+    """Return what the checkout is of; nothing where git does not tell."""
+    return _git("rev-parse", "HEAD")
+
+
+def is_dirty() -> bool:
     """Say whether results may have come of what is in no commit. A new file counts where it could
     be a part of the lab or of our modules, and nowhere else."""
     if _git("status", "--porcelain", "--untracked-files=no"):

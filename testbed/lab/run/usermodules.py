@@ -36,6 +36,15 @@ class Refused:
     def line(self) -> str:
         return f"module {self.path}: {self.complaint}"
 
+    def keep_log(self) -> str:
+        """Write all that was said into a file; return the line, which names it."""
+        if not self.log:
+            return self.line()
+        path = builds.BUILD / "user" / f"{Path(self.path).stem}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.log)
+        return f"{self.line()} (all of it: {path})"
+
 
 def add(backend: Backend, paths: Iterable[str]) -> list[Refused]:
     """Build and load what is at PATHS; let BACKEND have it. Returns what cannot be used."""

@@ -19,7 +19,7 @@ from lab.ask.algorithms import ALGORITHMS, KERNEL_MODULE_PREFIX, is_algorithm_na
 from lab.ask.points import Point
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
-from lab.common.exits import EXIT_FAILED, EXIT_GATE, EXIT_INTERRUPTED
+from lab.common.exits import EXIT_FAILED, EXIT_GATE, EXIT_INTERRUPTED, tell_interrupted
 from lab.common.options import Jobs, Modules, Resume, Scheduler, Settings, Slurm
 from lab.judge.scorecard import judge, rows
 from lab.judge.scorecard.judge import Card, Gap, Place
@@ -190,7 +190,7 @@ class _Run:
         brought = [name for user in self.backend.build.user for name in user.algorithms]
         missing = [name for name in names if refused and not self._has(name, brought)]
         if refused and {*names} <= {*missing} and not brought:
-            raise BadInput("; ".join(one.line() for one in refused))
+            raise BadInput("; ".join(one.keep_log() for one in refused))
         for one in refused:
             print(f"run: {one.line()}; the others go on", file=sys.stderr)
             stem = Path(one.path).stem.removeprefix(KERNEL_MODULE_PREFIX)
@@ -291,9 +291,8 @@ class _Run:
 
     def _status(self, card: Card, sweep: runner.Sweep, gate: bool) -> int:
         if sweep.interrupted:
-            print(
-                f"run: interrupted: the same command with --out {self.folder} --resume goes on",
-                file=sys.stderr,
+            tell_interrupted(
+                f"run: interrupted: the same command with --out {self.folder} --resume goes on"
             )
             return EXIT_INTERRUPTED
         if sweep.failures or self.refused:
