@@ -1010,3 +1010,14 @@ def test_an_algorithm_looks_the_same_everywhere():
     looks = {(s.colour, s.marker) for s in map(plots.style, ALL)}
     assert len(looks) == len(ALL)
     assert plots.style("not-known-yet").colour.startswith("#")
+
+
+def test_a_damaged_run_is_left_out_of_the_page_over_many(tmp_path, capsys):
+    for name, meta in (("good", '{"started": "2026"}'), ("bad", "{"), ("unfinished", None)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.jsonl").write_text("")
+        if meta:
+            (tmp_path / name / "meta.json").write_text(meta)
+    assert reports.runs_below(tmp_path) == [tmp_path / "good"]
+    told = capsys.readouterr().err
+    assert told.startswith("report: left out: ") and "bad" in told and told.count("\n") == 1

@@ -284,10 +284,8 @@ def signatures() -> Finding:
     with suppress(OSError):
         enforced = Path("/sys/module/module/parameters/sig_enforce").read_text().strip()
     must = enforced == "Y" or ("[none]" not in locked and bool(locked))
-    told = "signed modules only" if must else "unsigned modules are taken"
-    return Finding(
-        "signatures", not must, told, "sudo make dkms   (docs/install.md#secure-boot)" * must
-    )
+    signs = "signed modules only: dkms signs, enrol its key once (docs/install.md#secure-boot)"
+    return Finding("signatures", True, signs if must else "unsigned modules are taken", "")
 
 
 def netem() -> Finding:
@@ -311,6 +309,8 @@ def modules() -> Use:
         [
             Finding("compiler", compiler, "gcc and make" if compiler else "missing",
                     "" if compiler else "apt-get install build-essential"),
+            Finding("dkms", has_command("dkms"), "there" if has_command("dkms") else "missing",
+                    "" if has_command("dkms") else "apt-get install dkms"),
             headers(),
             module_rights(),
             signatures(),

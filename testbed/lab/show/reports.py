@@ -4,6 +4,7 @@ found on."""
 
 import re
 import shlex
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -91,9 +92,15 @@ class Run:
 
 
 def runs_below(folder: Path) -> list[Path]:
-    """Return the finished runs below FOLDER, the newest first."""
-    found = [path.parent for path in folder.glob("**/meta.json") if is_run(path.parent)]
-    return sorted(found, key=lambda run: (read_meta(run).get("started", ""), run), reverse=True)
+    """Return the finished runs below FOLDER, the newest first; say which are damaged."""
+    started = {}
+    for run in [path.parent for path in folder.glob("**/meta.json")]:
+        try:
+            if is_run(run):
+                started[run] = read_meta(run).get("started", "")
+        except BadInput as error:
+            print(f"report: left out: {error}", file=sys.stderr)
+    return sorted(started, key=lambda run: (started[run], run), reverse=True)
 
 
 def write_index(folder: Path, found: list[Path]) -> Path:
