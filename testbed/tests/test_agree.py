@@ -3,7 +3,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 from conftest import TESTBED
@@ -30,7 +29,7 @@ def write_run(folder: Path, backend: str, goodputs: dict[tuple[float, int], floa
 
 def agree(*folders: Path | str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-m", "lab.judge.agree", *folders],
+        [str(TESTBED / "veno-lab"), "agree", *folders],
         capture_output=True,
         text=True,
         cwd=TESTBED,

@@ -3,7 +3,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ def write_run(folder: Path, name="veno-single", algorithms=("reno", "jtcp"), **s
 
 
 def run_ns3(*arguments) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "lab.run.ns3", *map(str, arguments)]
+    command = [str(TESTBED / "veno-lab"), "ns3", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=TESTBED)
 
 

@@ -47,11 +47,7 @@ def packets_mb(spec: dict[str, Any], links: dict[str, dict[str, Any]]) -> float:
     least_mbps = min((rate for rate in rates.values() if rate), default=0.0)
     on_path = least_mbps * 1e3 * rtt_ms / FULL_FRAME_BITS
     each = SEGMENT_PKTS if spec["topology"]["offloads"] is True else 1
-    queued = sum(
-        max([link["queue_pkts"], *(_changed(e, "queue_pkts") for e in events if e["link"] == hop)])
-        for hop, link in links.items()
-        if rates[hop]
-    )
+    queued = sum(link["queue_pkts"] for hop, link in links.items() if rates[hop])
     return min((2 * on_path + queued * each) * PKT_BYTES * 1e-6, flows * FLOW_MB)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from lab.ask.figures import METRICS
-from lab.common import exits, options
+from lab.common import options
 from lab.common.errors import BadInput, unknown
 from lab.measure.stats import Estimate, estimate
 from lab.run.runs import NS3, check_alike, place_of, read_meta, read_whole
@@ -163,7 +163,3 @@ def main(
     first, second = load(run, metric), load(other, metric)
     print(page(first, second, metric))
     raise typer.Exit(0 if all(pair.agrees for pair in compare(first, second)) else 1)
-
-
-if __name__ == "__main__":
-    exits.run(app, "agree", "agree")

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.ask.figures import CLASSIFIED
-from lab.common import exits, options
+from lab.common import options
 from lab.common.errors import BadInput, writing
 from lab.measure import truth
 from lab.run.runs import check_measured, place_text, read_results
@@ -140,7 +140,3 @@ def main(
         with writing(csv):
             rows.write_csv(csv)
         console.print(f"{len(rows)} verdicts: {csv}")
-
-
-if __name__ == "__main__":
-    exits.run(app, "verdicts", "verdicts")

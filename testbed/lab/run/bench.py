@@ -19,7 +19,7 @@ from rich.table import Table
 
 from lab.ask import points, scenario
 from lab.ask.paths import FULL_FRAME_BITS
-from lab.common import exits, options
+from lab.common import options
 from lab.common.errors import LabError
 from lab.measure.stats import estimate
 from lab.run.backends import open_backend
@@ -116,7 +116,3 @@ def _print(rows: list[dict], release: str) -> None:
             f"{row['boot_and_mininet_wall_s']:.2f}",
         )
     Console(width=110).print(table)
-
-
-if __name__ == "__main__":
-    exits.run(app, "bench", "bench")

@@ -22,7 +22,7 @@ import typer
 
 from lab.ask import points, scenario
 from lab.ask.carries import full_frame_bytes
-from lab.common import exits, options
+from lab.common import options
 from lab.common.errors import BadInput, LabError
 from lab.run import runs
 from lab.run.build import BUILD, TESTBED, hash_files, locked, run_cmd, setup
@@ -183,7 +183,3 @@ def hops(spec: dict[str, Any]) -> tuple[str, str]:
     there = [hop for hop in named if not hop.startswith("reverse_")]
     back = [named[f"reverse_{hop}"] for hop in reversed(there)]
     return ",".join(named[hop] for hop in there), ",".join(back)
-
-
-if __name__ == "__main__":
-    exits.run(app, "ns3", "ns3")

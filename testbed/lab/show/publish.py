@@ -12,7 +12,7 @@ import typer
 from lab.ask.figures import JITTER_RATIOS, MEDIUM_FIGURES
 from lab.ask.parts import Scenario
 from lab.ask.scenario import parse
-from lab.common import exits, options
+from lab.common import options
 from lab.common.errors import BadInput, writing
 from lab.judge import claims
 from lab.judge.verdicts import HEAD, Score
@@ -234,7 +234,3 @@ def _replace(docs: Path, shown: str, files: dict[str, str], of_before: Sequence[
         if name not in files:
             (docs / name).unlink(missing_ok=True)
     return docs / shown
-
-
-if __name__ == "__main__":
-    exits.run(app, "publish", "publish")

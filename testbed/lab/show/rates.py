@@ -9,7 +9,7 @@ import polars as pl
 import typer
 from matplotlib import pyplot as plt
 
-from lab.common import exits, options
+from lab.common import options
 from lab.common.errors import BadInput, writing
 from lab.run.runs import check_measured, read_results
 from lab.show import plots, timelines
@@ -83,7 +83,3 @@ def main(
         raise BadInput(f"{run} has no samples: only the first seeds keep theirs")
     with writing(svg):
         svg.write_text(figure(points))
-
-
-if __name__ == "__main__":
-    exits.run(app, "rates", "rates")
