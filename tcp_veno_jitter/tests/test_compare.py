@@ -200,7 +200,7 @@ def test_words_say_how_much_and_how_sure():
     (one,) = verdict.judge(runs, what, BY)
     said = re.fullmatch(r"b carried ([\d.]+) times a's \[([\d.]+), ([\d.]+)\]\.", one.words)
     assert said and float(said[2]) <= 4 <= float(said[3])
-    assert verdict.advice([one], BY) == [f"Worth switching on this path: b ({said[1]} times a)."]
+    assert verdict.advice([one], BY) == [f"Worth switching on this path: b ({said[1]} times a's)."]
 
 
 def test_harm_is_told_beside_the_gain():
