@@ -663,6 +663,7 @@ static void vj_check_clock(struct veno_jitter *vj, const struct tcp_sock *tp)
 		return;
 	if (peer_clock_look(&vj->clock, tp->rx_opt.rcv_tsval, tp->tcp_mstamp))
 		forward_queue_restart(&vj->forward);
+	vj->forward.known &= vj->clock.known & vj->forward.anchored;
 }
 
 /*
@@ -824,6 +825,8 @@ static __always_inline u32 vj_forward_queue_us(struct veno_jitter *vj,
 		queue_us = forward_queue_follow(&vj->forward, transit_us,
 						above_us, vj->clock.tick_us);
 	}
+	if (!known)
+		vj->forward.known = vj->clock.known;
 	return known || vj->clock.known ? queue_us : above_us;
 }
 
@@ -2448,7 +2451,7 @@ static void vj_main(struct sock *sk, const struct rate_sample *rs)
 	const struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (unlikely(!vj->clock.known || !vj->forward.anchored ||
+	if (unlikely(!vj->forward.known ||
 		     !tcp_rtt_is_measured(tp, rs->rtt_us) ||
 		     (tp->sacked_out && tp->reord_seen)))
 		vj_main_rarely(sk, rs);

@@ -50,6 +50,7 @@
  * @base_us: R - S of a packet that met an empty queue (us), wraps
  * @varies: V (2^FORWARD_QUEUE_VARIES_SHIFT us)
  * @anchored: @base_us is valid
+ * @known: the caller's: it is of a clock whose tick is known
  * @in_pieces: the caller's: more packets leave at once than delayed ACKs tell of
  * @asked: the caller's: it asks of each packet whether it met a queue
  * @sent_us: the caller's: when the last packet left that was asked whether it met a queue,
@@ -59,6 +60,7 @@ struct forward_queue {
 	u32 base_us;
 	u16 varies;
 	u8 anchored:1,
+	   known:1,
 	   in_pieces:1,
 	   asked:1;
 	u8 sent_us;
