@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Check what the modules claim, inside the lab kernel: guest_run.py MODULE prints TAP.
+"""Check what the modules claim, inside the lab kernel: guest_run.py MODULE [PATTERN] prints TAP.
+PATTERN: only claims whose text it is found in.
 
 test_modules.py starts it and reads CLAIMS. Standard library only. All times are virtual.
 """
 
+import re
 import sys
 
 import guest_liars  # noqa: F401 (registers its claims)
@@ -20,6 +22,6 @@ claim("the kernel log holds no complaint at the end, and no memory was lost")(ch
 if __name__ == "__main__":
     first_in_line()
     run_cmd("modprobe", "-d", "/run/lab/modules", "tun")
-    module = sys.argv[1]
-    held = [claim.holds(module) for claim in claims_about(module)]
+    module, wanted = sys.argv[1], "".join(sys.argv[2:])
+    held = [one.holds(module) for one in claims_about(module) if re.search(wanted, one.text)]
     sys.exit(0 if all(held) else 1)
