@@ -889,6 +889,13 @@ def check_chosen_in_syn_sent():
         assert before.cwnd_pkts == 4 and now.cwnd_pkts <= 5, (before, now)
 
 
+@claim("who is chosen instead before the first ACK has the route's window, not two segments")
+def check_left_while_waiting():
+    with first_flow() as flow:
+        net.set_algorithm(flow.sock, "cubic")
+        assert flow.info().cwnd_pkts == 10, flow.info()
+
+
 def begin_with(pkts: str) -> None:
     """Give a's route to b an initial window."""
     run_cmd("ip", "-n", "a", "route", "replace", "10.0.2.0/24", "via", "10.0.1.2", "initcwnd",
