@@ -32,7 +32,7 @@ TIMESTAMPS, ECN = 0x1, 0x8  # tcpi_options
 # struct tcp_info up to tcpi_snd_wnd
 TCP_INFO = struct.Struct("=8B24I4Q6I4Q2I2Q4I")
 CC_INFO = struct.Struct("=5I")  # struct tcp_bbr_info
-GAIN_ONE = 256
+GAIN_ONE, LAW_MASK = 256, 3
 
 
 class Path:
@@ -183,7 +183,8 @@ def cc_info_of(sock: socket.socket) -> dict[str, float]:
     raw = sock.getsockopt(socket.IPPROTO_TCP, TCP_CC_INFO, CC_INFO.size)
     low, high, min_rtt_us, ratio, backlog = CC_INFO.unpack(raw)
     return {"bw_bps": (high << 32 | low) * 8, "base_rtt_us": min_rtt_us,
-            "ratio_pct": ratio / GAIN_ONE, "backlog_pkts": backlog / GAIN_ONE}  # fmt: skip
+            "ratio_pct": ratio / GAIN_ONE, "backlog_pkts": backlog / GAIN_ONE,
+            "law": ratio & LAW_MASK}  # fmt: skip
 
 
 def set_algorithm(sock: socket.socket, name: str) -> None:

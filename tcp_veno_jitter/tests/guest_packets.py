@@ -25,6 +25,7 @@ WINDOW_PKTS = 48  # where the receiver's window stops growth
 INFINITE_SSTHRESH = 2**31 - 1
 TFO_CLIENT, TFO_NO_COOKIE = 0x1, 0x4
 SYN_BYTES = 1000
+STARTUP, SHARED = 1, 3  # veno_jitter's law, as ss tells it
 INITIAL_WINDOW_PKTS = 10
 
 
@@ -265,6 +266,19 @@ def check_once(name):
         assert_reduced(name, answer)
         changes = [b for a, b in pairwise(thresholds) if a != b]
         assert len(changes) <= 1 and thresholds[-1] == answer.now.ssthresh_pkts, changes
+
+
+@claim("BaseRTT after a repair is one that this host's clock has measured, not whole ms", "veno03")
+def check_base_after_repair(name):
+    delay_us = 20_250
+    with quiet(name, Receiver("half a ms", link={"delay_us": delay_us})) as peer:
+        found_us = []
+        for _ in range(8):
+            lose_next(peer)
+            found_us.append(net.cc_info_of(peer.sock)["base_rtt_us"])
+            peer.wire.run(0.1003)  # at another part of a ms
+        # four were 40000: that is what the core makes of the time stamp of a retransmission
+        assert min(found_us) >= 2 * delay_us, found_us
 
 
 # --- ECN ---------------------------------------------------------------------
@@ -535,6 +549,48 @@ def check_mtu_in_probe(name):
         assert now.cwnd_pkts <= 1.1 * w, (now, w)
 
 
+@claim(
+    "undo in a probe, of a timeout and then of a loss, leaves a window for the path", "veno_jitter"
+)
+def check_undo_in_probe(name):
+    """The timeout was in startup, whose threshold is infinite: a late DSACK undoes it."""
+    link = Link(rate_mbps=FAST_MBPS, delay_us=40_000, back_us=0)
+    with Wire(link, tcp_early_retrans=0) as wire:
+        peer = Peer(wire, name).connect()
+        wire.run(0.1)
+        before, _ = lose_all(peer)
+        assert before.ssthresh_pkts == INFINITE_SSTHRESH, before
+        sent_again = (peer.next, peer.sent_end)
+        assert_goes_on(peer)
+        assert net.cc_info_of(peer.sock)["law"] == SHARED
+        probe = wait_for_probe(peer)
+        undone, late = undos(), peer.count
+        peer.duplicate = sent_again
+        peer.send_ack()
+        peer.wait_for(lambda now: undos() > undone)
+        peer.hold_us = lambda segment: (segment.nth == late) * 6_000
+        peer.wait_for(lambda now: now.ca_state == net.RECOVERY)
+        peer.wait_for(lambda now: undos() > undone + 1)
+        windows = [peer.info().cwnd_pkts]
+        peer.seen = lambda now: windows.append(now.cwnd_pkts)
+        until_us = wire.now_us + 2 * link.delay_us
+        peer.wait_for(lambda now: wire.now_us > until_us)
+        # no more has been delivered than the probe; the threshold of before came back: 2^31 - 1
+        assert max(windows) <= 4 * probe.cwnd_pkts, (probe, max(windows))
+
+
+def wait_for_probe(peer: Peer) -> Info:
+    """Return the state when a probe begins: a quarter above the threshold, which rises."""
+    last = peer.info()
+
+    def probes(now: Info) -> bool:
+        nonlocal last
+        raised, last = now.ssthresh_pkts > last.ssthresh_pkts, now
+        return raised and now.cwnd_pkts >= 1.2 * now.ssthresh_pkts
+
+    return peer.wait_for(probes, limit_s=30)[1]
+
+
 @claim("undo after startup has met a queue does not begin it again", "veno_jitter")
 def check_undo_startup(name):
     """Segments come late while the window doubles, and a queue shows before the core knows."""
@@ -614,6 +670,23 @@ def check_switch_to(name):
 @claim("left in Disorder, CWR, Recovery and Loss, the other goes on and loses nothing")
 def check_switch_from(name):
     check_switch(name, name, "cubic")
+
+
+@claim("selected amid a recovery, it takes the end of that for no mark", "veno_jitter")
+def check_switch_in_recovery(name):
+    with quiet(name) as peer:
+        net.set_algorithm(peer.sock, "cubic")
+        peer.wire.run(0.1)
+        lost = peer.count
+        peer.lose = lambda segment: segment.nth == lost
+        peer.wait_for(lambda now: now.ca_state == net.RECOVERY)
+        acks = peer.acks + 1
+        peer.wire.wait(lambda: peer.acks >= acks)
+        net.set_algorithm(peer.sock, name)
+        before, _ = peer.wait_for(lambda now: now.ca_state == net.OPEN)
+        assert net.cc_info_of(peer.sock)["law"] == STARTUP, peer.info()
+        peer.wire.run(0.1)
+        assert peer.info().cwnd_pkts >= before.cwnd_pkts, (before, peer.info())
 
 
 # --- before the connection is up ---------------------------------------------
