@@ -192,8 +192,8 @@ MODULE_PARM_DESC(queue_percent,
  * @top_pkts: window that was given up because of losses, as far as it was delivered
  *	(packets), 0: none
  * @max_pkts: window at the last miss indications, if Q stood (packets), 0: it did
- *	not, or something else than a queue has reduced it since; a timeout that Q
- *	explains leaves it
+ *	not, or times have stopped, or nothing was sent; what else takes from the
+ *	window leaves it
  * @standing_max_ms: largest Q (ms), only told
  * @listen_pkts: so many are to be heard (packets)
  * @contested: Q stands although the window went to ocwnd
@@ -638,8 +638,7 @@ static bool jsctp_grows_slowly(const struct sctp_transport *t,
 			       const struct jsctp *j)
 {
 	return jsctp_queue_stands(t, j) ||
-	       (t->cwnd >= t->ssthresh && !jsctp_stale(t, j) &&
-		jsctp_window_pkts(t) < j->max_pkts);
+	       (t->cwnd >= t->ssthresh && jsctp_window_pkts(t) < j->max_pkts);
 }
 
 /* While a queue stands slow start is over. */
@@ -796,7 +795,7 @@ static void jsctp_abe_lower(struct sctp_transport *t,
 	if (!j->bandwidth.bw_bytes_per_s || jsctp_stale(t, j) ||
 	    jsctp_is_narrow(t, j) || reason == SCTP_LOWER_CWND_ECNE ||
 	    reason == SCTP_LOWER_CWND_INACTIVE) {
-		if (reason != SCTP_LOWER_CWND_ECNE)
+		if (reason == SCTP_LOWER_CWND_INACTIVE || jsctp_stale(t, j))
 			j->max_pkts = 0;
 		jsctp_lower(t, reason);
 		jsctp_hold(j);

@@ -6,8 +6,8 @@
  *   R = the ACK's TSval             us, receiver's clock (peer_clock.h)
  *
  * S comes from the packet's own send time, not from TSecr, which goes stale
- * while a hole exists, and is the receiver's to choose; SACKed packets count. An
- * ACK of a retransmission, too, has no S (tcp_rtt_is_measured()).
+ * while a hole exists; SACKed packets count. rtt_us < 0: the ACK covers only
+ * retransmitted packets, and has no S.
  *
  * Without time stamps on the connection, while the receiver's tick is not known
  * (0.26 s at the start), and for who does not believe the receiver's clock, R is
@@ -25,7 +25,6 @@
 #include <net/tcp.h>
 
 #include "estimators/peer_clock.h"
-#include "tcp_rtt.h"
 
 /* Results of tcp_arrival_update(), a bit mask. */
 #define TCP_ARRIVAL_TIME	0x1	/* arrived_us is of this ACK */
@@ -90,8 +89,7 @@ static inline u32 tcp_arrival_note_sent(struct tcp_arrival *arrival,
 	u64 sent_us = tp->tcp_mstamp - rtt_us;
 	u32 flags = TCP_ARRIVAL_SENT;
 
-	if (!tcp_rtt_is_measured(tp, rtt_us) ||
-	    (arrival->seen && sent_us < arrival->sent_us))
+	if (rtt_us < 0 || (arrival->seen && sent_us < arrival->sent_us))
 		return 0;
 	if (arrival->seen && sent_us - arrival->sent_us > pause_us)
 		flags |= TCP_ARRIVAL_RESTART;
