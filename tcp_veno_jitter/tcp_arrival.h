@@ -6,8 +6,9 @@
  *   R = the ACK's TSval             us, receiver's clock (peer_clock.h)
  *
  * S comes from the packet's own send time, not from TSecr, which goes stale
- * while a hole exists; SACKed packets count. rtt_us < 0: the ACK covers only
- * retransmitted packets, and has no S.
+ * while a hole exists; SACKed packets count. Only where the ACK is of a
+ * retransmission, too, the core's rtt_us is of the time stamp, in whole ms, and
+ * the receiver's to choose (docs/jtcp.md, limits). rtt_us < 0: there is no S.
  *
  * Without time stamps on the connection, while the receiver's tick is not known
  * (0.26 s at the start), and for who does not believe the receiver's clock, R is

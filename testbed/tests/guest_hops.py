@@ -96,6 +96,7 @@ def main():
         "order": refused(delay_ms=10, jitter_ms=5),
         "aqm": refused(rate_mbps=5, queue_pkts=30, aqm="codle"),
         "queue": most_queued(),
+        "varies": run(500_000, rate_mbps=2, queue_pkts=50, delay_ms=20, jitter_ms=5),
     }
     print(json.dumps(found))
 

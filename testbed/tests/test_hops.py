@@ -56,6 +56,7 @@ def test_what_is_only_delayed_takes_no_room_in_the_queue(found):
     assert "queue_pkts and a delay on one hop" in found["limit"]
     assert "change the order" in found["order"]
     assert 20 <= found["queue"] <= 22
+    assert found["varies"]["lost"] == [0, 0] and 2.0 < found["varies"]["s"] < 2.6
 
 
 def test_the_example_of_the_docs_runs_as_it_stands(tmp_path):

@@ -140,7 +140,8 @@ class OneHop(Chain):
 
 def _bottleneck_and_air(options: dict) -> list[dict]:
     """Return the keywords of the hops that do together what OPTIONS say: one where that is
-    possible."""
+    possible. What varies by itself needs a rate to keep the order: the bottleneck's, at which
+    nothing queues behind it."""
     both = options | (options.get("back") or {})
     queues = both.keys() & BOTTLENECK_KEYS - {"rate_mbps", "trace"}
     if not queues or not both.keys() - BOTTLENECK_KEYS - HOP_KEYS:
@@ -151,8 +152,9 @@ def _bottleneck_and_air(options: dict) -> list[dict]:
         back = {key: value for key, value in (options.get("back") or {}).items() if wanted(key)}
         return hop | ({"back": back} if back else {}) | {"seed": options.get("seed", 1)}
 
+    paced = {"rate_mbps"} if both.keys() & {"jitter_ms", "retry_pct"} else set()
     bottleneck = part(lambda key: key in BOTTLENECK_KEYS)
-    return [bottleneck, part(lambda key: key not in BOTTLENECK_KEYS | HOP_KEYS)]
+    return [bottleneck, part(lambda key: key in paced or key not in BOTTLENECK_KEYS | HOP_KEYS)]
 
 
 topos = {"hop": OneHop, "wifi": OneAccessPoint}
