@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 
 import pytest
 import typer
@@ -74,6 +75,18 @@ def test_claims_are_read_from_the_pages_that_publish_writes():
     table = publish.claims_table(claims.judge(one, []))
     (first, *_) = papersindex.read_claims(f"# A\n\n## Claims\n\n{table}\n")
     assert first.subject == there[0].subject and first.verdict == "not measured"
+
+
+def test_a_page_says_why_a_claim_does_not_hold_and_is_read_all_the_same():
+    one = scenario.load("veno-wan")
+    verdicts = claims.judge(one, [])
+    why = publish.reasons(one, verdicts)
+    assert "- Over 290 ms Veno carries at least 21 % more than Reno: not measured. Why: as" in why
+    page = f"## Claims\n\n{publish.claims_table(verdicts)}\n\n{why}\n"
+    assert len(papersindex.read_claims(f"# A\n\n{page}")) == len(one.claims)
+    early = replace(one, claims=tuple(replace(claim, why_not="") for claim in one.claims))
+    assert publish.reasons(early, claims.judge(early, [])) == why
+    assert publish.reasons(replace(early, id="of-a-user"), claims.judge(early, [])) == ""
 
 
 def test_quick_leaves_out_what_is_slow_and_says_so(capsys):

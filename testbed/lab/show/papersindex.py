@@ -4,6 +4,7 @@ where it does not hold. Of runs, or of the pages that docs/results has of them."
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from lab.ask import scenario
@@ -105,7 +106,7 @@ def read_claims(page: str) -> list[Published]:
     """Return the claims in the text of a page that `veno-lab publish` wrote."""
     lines = page.partition("\n## Claims\n")[2].strip().splitlines()[2:]
     found = []
-    for line in lines:
+    for line in takewhile(str.strip, lines):  # reasons may follow
         told, _, measured, needed, verdict = line.strip("|").split(" | ")[:5]
         text, subject = re.fullmatch(r"(.*) \(`(.*)`\)", told.strip()).groups()
         found.append(Published(text, subject, measured.strip(), needed, verdict.strip()))

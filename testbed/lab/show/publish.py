@@ -11,7 +11,7 @@ import typer
 
 from lab.ask.figures import JITTER_RATIOS, MEDIUM_FIGURES
 from lab.ask.parts import Scenario
-from lab.ask.scenario import parse
+from lab.ask.scenario import list_scenarios, load, parse
 from lab.common import options
 from lab.common.errors import BadInput, writing
 from lab.judge import claims
@@ -81,6 +81,19 @@ def claims_table(verdicts: list[claims.Verdict]) -> str:
     return "\n".join(lines)
 
 
+def reasons(scenario: Scenario, verdicts: list[claims.Verdict]) -> str:
+    """Return why claims do not hold or are not decided, as far as it is known: it often is not
+    before a run has been looked at, so the lab's own scenario as it is today may know more."""
+    ours = {path.stem for path in list_scenarios()}
+    today = load(scenario.id).claims if scenario.id in ours else ()
+    known = {claim.id: claim.why_not for claim in (*scenario.claims, *today) if claim.why_not}
+    return "\n".join(
+        f"- {verdict.claim.text}: {verdict.verdict}. Why: {known[verdict.claim.id]}."
+        for verdict in verdicts
+        if verdict.verdict != claims.HOLDS and verdict.claim.id in known
+    )
+
+
 def scores_table(found: list[Score]) -> str:
     head = ["algorithm", "at", *HEAD]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
@@ -119,7 +132,9 @@ def page(
     if found := report.shown_scores(scenario, results):
         parts += ["## Loss classification", SCORES_NOTE, scores_table(found)]
     if scenario.claims:
-        parts += ["## Claims", claims_table(claims.judge(scenario, results, meta["seeds"]))]
+        verdicts = claims.judge(scenario, results, meta["seeds"])
+        parts += ["## Claims", claims_table(verdicts)]
+        parts += filter(None, [reasons(scenario, verdicts)])
     return "\n\n".join(parts) + "\n"
 
 
