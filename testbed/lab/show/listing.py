@@ -14,6 +14,7 @@ from lab.ask.algorithms import ALGORITHMS
 from lab.ask.parts import Scenario
 from lab.ask.questions import OWN, QUESTIONS
 from lab.common import options
+from lab.common.errors import unknown
 
 WIDTH = 100  # characters, at most
 
@@ -52,8 +53,8 @@ def print_all(word: str = "") -> None:
     console = Console(width=width(), highlight=False)
     found = {question: _matching(group, word) for question, group in by_question().items()}
     if not any(found.values()):
-        console.print(f"no scenario has '{word}' in its name or title", markup=False)
-        return
+        names = [path.stem for path in scenarios.list_scenarios()]
+        raise unknown("scenario by name or title", word, names, "`veno-lab list`")
     widest = max(len(one.id) for group in found.values() for one in group)
     for question, group in found.items():
         if group:
