@@ -2,6 +2,7 @@
 """cc-watch shows what the kernel tells, survives what it could tell, and says what is wrong. What
 it says of our modules is held against them in the lab (guest_watch.py)."""
 
+import ast
 import contextlib
 import curses
 import json
@@ -329,6 +330,19 @@ def test_what_is_wrong_is_one_line(arguments, cure):
     assert done.returncode == 2 and "Traceback" not in done.stderr
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("cc-watch: ") and cure in last
+
+
+@pytest.mark.parametrize("name", ["cc-watch", "cc-compare"])
+def test_a_python_that_is_too_old_is_one_line(name):
+    """Before it meets anything that it cannot read: these files, one of years ago could."""
+    for path in (TOOLS / name, TOOLS / "cctools" / "__init__.py", TOOLS / "wccp-survey"):
+        ast.parse(path.read_text(), feature_version=(3, 7))
+    script = f"import runpy, sys; sys.version_info = (3, 9, 2); runpy.run_path('{TOOLS / name}')"
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", script], cwd=TOOLS, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith(f"{name}: this is Python 3.9.2, and 3.11 or newer is needed")
 
 
 # --- in the lab --------------------------------------------------------------

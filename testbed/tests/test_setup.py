@@ -3,6 +3,7 @@
 
 import fcntl
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -110,6 +111,35 @@ def test_a_second_setup_waits_for_the_first(tmp_path):
         (venv / "complete").touch()
     assert second.wait(timeout=60) == 0
     assert [file.name for file in venv.iterdir()] == ["complete"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts over the interpreter: needs root")
+def test_a_python_that_is_too_old_is_one_line_before_anything_is_made(tmp_path):
+    """It is the system's, which no setting changes. doctor runs on it, and says so, too."""
+    shutil.copy(Path("/usr/bin/python3").resolve(), tmp_path / "real")
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.version_info = (3, 9, 2)\n")
+    old = tmp_path / "old"
+    old.write_text(
+        '#!/bin/sh\n[ "$1" = -V ] && echo Python 3.9.2 && exit\n'
+        f'PYTHONPATH={tmp_path}:$PYTHONPATH exec {tmp_path}/real "$@"\n'
+    )
+    old.chmod(0o755)
+
+    def on_it(command: str) -> subprocess.CompletedProcess:
+        script = f"mount --bind {old} /usr/bin/python3 && exec {TESTBED}/{command}"
+        return subprocess.run(
+            ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True,
+            env=os.environ | {"LAB_CACHE": str(tmp_path / "cache")},
+        )  # fmt: skip
+
+    for command in ("run demo", "veno-lab list", "setup packages", "setup"):
+        done = on_it(command)
+        assert done.returncode == 1 and not done.stdout, command
+        assert len(done.stderr.splitlines()) == 1 and "3.9.2, and the lab needs" in done.stderr
+    assert not list((tmp_path / "cache").glob("venv-*/*"))
+    told = on_it("veno-lab doctor").stdout
+    assert "! Python              3.9.2, and 3.11 or newer is needed\n" in told
+    assert told.splitlines()[-1].startswith("Not ready: a machine or a container with Debian")
 
 
 def stubs_before_path(tmp_path: Path, scripts: dict[str, str]) -> str:

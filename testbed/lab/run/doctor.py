@@ -2,13 +2,16 @@
 """The command `veno-lab doctor`: what this machine can do, and the one command for what is missing.
 
 It looks and changes nothing, and needs Python's standard library alone, since it is for machines on
-which nothing is set up yet.
+which nothing is set up yet. One that is too old for the lab reads this file, too.
 """
+
+from __future__ import annotations
 
 import argparse
 import os
 import platform
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +23,8 @@ from pathlib import Path
 
 TESTBED = Path(__file__).resolve().parents[2]
 GUEST_MB, VM_MB, BUILD_MB = 384, 768, 2000  # of memory, of memory, of disk
+PYTHON = "/usr/bin/python3"  # the system's, for which Mininet is
+NEWER = "a machine or a container with Debian 12, Ubuntu 24.04 or newer"
 COMMAND_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 CAP_SYS_MODULE = 16
 NETEM = "sch_netem"
@@ -55,12 +60,14 @@ class Use:
         return all(finding.good for finding in self.findings)
 
 
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PATH": COMMAND_PATH}
+
+
 def output(*command: str) -> str:
     """Return what COMMAND prints, nothing if it fails or is not there."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=os.environ | {"PATH": COMMAND_PATH}
-        )
+        done = subprocess.run(command, capture_output=True, text=True, env=_environment())
     except OSError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -162,11 +169,29 @@ def built(what: str, folder: str, step: str, needs_mb: int = 0) -> Finding:
     return Finding(what, False, told, command)
 
 
+def interpreter() -> Finding:
+    """Is the system's Python as new as the lab's modules need it?"""
+    project = (TESTBED / "pyproject.toml").read_text()
+    needed = re.search('requires-python = ">=(.*)"', project).group(1)
+    have = output(PYTHON, "-V").replace("Python ", "")
+    if not have:
+        return Finding("Python", False, f"no {PYTHON}", "testbed/setup packages")
+    good = _release(have) >= _release(needed)
+    return Finding("Python", good, have if good else f"{have}, and {needed} or newer is needed",
+                   "" if good else NEWER)  # fmt: skip
+
+
+def _release(version: str) -> list[int]:
+    """Return what 3.11.2 begins with, 3 and 11."""
+    return [int(part) for part in version.split(".")[:2]]
+
+
 def virtual_lab() -> Use:
     paths = setup_paths()
     return Use(
         "Experiments in virtual time (testbed/run SCENARIO)",
         [
+            interpreter(),
             processor(),
             memory(GUEST_MB),
             guests_room(),
@@ -247,8 +272,7 @@ def module(name: str) -> bool:
 
 def subprocess_ok(*command: str) -> bool:
     try:
-        environment = os.environ | {"PATH": COMMAND_PATH}
-        return subprocess.run(command, capture_output=True, env=environment).returncode == 0
+        return subprocess.run(command, capture_output=True, env=_environment()).returncode == 0
     except OSError:
         return False
 
