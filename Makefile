@@ -168,4 +168,5 @@ clean:
 
 distclean: clean
 	cache="$$(testbed/setup paths | sed -n 's/^cache=//p')"; \
-	rm -rf $(if $(RESULTS),results) "$$cache"/{kernels,trees,unstable,vm,debian,cpus} "$$cache"/venv-* "$$cache"/*.log
+	cache="$${cache:?is not known}"; \
+	rm -rf $(if $(RESULTS),results) "$$cache"/{kernels,trees,unstable,vm,debian,cpus} "$$cache"/venv-* "$$cache"/{packages,python,python-test}.log
