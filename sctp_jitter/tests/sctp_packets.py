@@ -764,7 +764,7 @@ def shares(*flows: tuple[type[Sharing], str], run_s: float = 30) -> list[float]:
 
 @claim("a peer that delays all answers hides its queue: it pays by its round trip, and takes more")
 def check_delayed_answers():
-    """A limit, not a virtue: docs/sctp.md has the figures."""
+    """A limit, not a virtue: docs/sctp-internals.md has the figures."""
     fair, _ = shares((Sharing, "rfc9260"), (Sharing, "rfc9260"))
     honest, _ = shares((Sharing, "rfc9260"), (Sharing, "jsctp_abe"))
     left, taken = shares((Sharing, "rfc9260"), (Delaying, "jsctp_abe"))

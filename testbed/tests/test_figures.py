@@ -58,10 +58,12 @@ docs/rollout.md: Before you roll this out
 docs/scenarios.md
 docs/scorecard.md: The scorecard: RFC 9743, answered by measurement
 docs/scorecard.md: What it does not tell
-docs/sctp.md: For netdev
-docs/sctp.md: Kernels
+docs/sctp-internals.md: For netdev
+docs/sctp-internals.md: Kernels
+docs/sctp-internals.md: SCTP, inside
+docs/sctp-internals.md: TIMESTAMP chunk
 docs/sctp.md: SCTP
-docs/sctp.md: TIMESTAMP chunk
+docs/sctp.md: Settings
 docs/sctp.md: Who it talks to
 docs/tabe.md: tabe
 docs/tfrc.md: The library
