@@ -51,6 +51,25 @@ def test_what_is_missing_has_a_cure():
         assert use.findings and all(finding.good or finding.cure for finding in use.findings)
 
 
+def test_headers_and_signatures_are_what_make_says_of_them(monkeypatch, tmp_path):
+    """By the same look (check-host), here at machines that are made up."""
+    monkeypatch.setenv("SYSROOT", str(tmp_path))
+    monkeypatch.setenv("RELEASE", "1.2.3")
+    monkeypatch.setattr(doctor.platform, "release", lambda: "1.2.3")
+    monkeypatch.setattr(doctor, "loads_modules", lambda: True)
+    for name, text in (("etc/os-release", "ID=debian"), ("proc/modules", "")):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    found = doctor.headers()
+    assert not found.good and found.told == "no kernel build tree in /lib/modules/1.2.3/build"
+    assert found.cure == "apt install linux-headers-1.2.3, or give KDIR="
+    assert doctor.signatures().told == "unsigned modules are taken"
+    lockdown = tmp_path / "sys/kernel/security/lockdown"
+    lockdown.parent.mkdir(parents=True)
+    lockdown.write_text("none [integrity] confidentiality")
+    assert doctor.signatures().told.startswith("signed modules only")
+
+
 def test_the_page_says_yes_and_no():
     use = Use("Things", [Finding("a", True, "there"), Finding("bb", False, "gone", "fetch bb")])
     lines = list(doctor.page([use]))

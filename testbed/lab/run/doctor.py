@@ -28,6 +28,7 @@ NEWER = "a machine or a container with Debian 12, Ubuntu 24.04 or newer"
 COMMAND_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 CAP_SYS_MODULE = 16
 NETEM = "sch_netem"
+CHECK_HOST = TESTBED.parent / "tcp_veno_jitter" / "packaging" / "check-host"  # what make asks
 OTHER_KERNEL = "a distribution's kernel; in a container the host must load modules"
 DESCRIPTION = (
     "Say what this machine can do, and the one command for what is missing. Nothing is changed."
@@ -291,25 +292,32 @@ def module_rights() -> Finding:
     return Finding("modules", good, told, "" if good else "sudo; in a container the host must")
 
 
+def refusal(*question: str) -> str:
+    """Return why `make` of the modules would refuse, in its own words; nothing if it would not."""
+    try:
+        done = subprocess.run(
+            ["sh", str(CHECK_HOST), *question], capture_output=True, text=True, env=_environment()
+        )
+    except OSError as error:
+        return f"sh: {error.strerror}"
+    return done.stderr.strip().partition(": ")[2] if done.returncode else ""
+
+
 def headers() -> Finding:
     release = platform.release()
-    good = Path("/lib/modules", release, "build").exists()
-    told = f"of {release}: {'there' if good else 'missing'}"
-    cure = f"apt-get install linux-headers-{release}" if loads_modules() else OTHER_KERNEL
-    return Finding("headers", good, told, "" if good else cure)
+    told, _, cure = refusal("build", f"/lib/modules/{release}/build").partition(": ")
+    if not told:
+        return Finding("headers", True, f"of {release}: there")
+    if not loads_modules():
+        return Finding("headers", False, f"of {release}: missing", OTHER_KERNEL)
+    return Finding("headers", False, told, cure)
 
 
 def signatures() -> Finding:
     """Does the kernel take signed modules only (Secure Boot with lockdown)?"""
-    locked = ""
-    with suppress(OSError):
-        locked = Path("/sys/kernel/security/lockdown").read_text()
-    enforced = ""
-    with suppress(OSError):
-        enforced = Path("/sys/module/module/parameters/sig_enforce").read_text().strip()
-    must = enforced == "Y" or ("[none]" not in locked and bool(locked))
     signs = "signed modules only: dkms signs, enrol its key once (docs/install.md#secure-boot)"
-    return Finding("signatures", True, signs if must else "unsigned modules are taken", "")
+    told = signs if refusal("signing") else "unsigned modules are taken"
+    return Finding("signatures", True, told)
 
 
 def netem() -> Finding:
