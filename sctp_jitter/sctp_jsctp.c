@@ -98,7 +98,7 @@
  *  - RTT in (10) is the smallest one (ocwnd_srtt = 0), so that a full queue is
  *    drained; with the smoothed one RTT * B is the window that there was.
  *  - k is half a packet, not one: see docs/jtcp.md.
- *  - Q, with all that follows from it: docs/sctp.md has what it is worth.
+ *  - Q, with all that follows from it: docs/sctp-internals.md has what it is worth.
  *  - ocwnd is at least 4 MTU, as every ssthresh of RFC 9260, and at most w. Half
  *    of w is at least 2 MTU, as with TCP, where others fill the queue.
  *  - ECNE is congestion whatever the ratio, and leaves w / 2: a queue that is
