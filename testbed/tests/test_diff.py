@@ -162,6 +162,7 @@ def test_the_command_ends_with_1_for_a_regression_alone(tmp_path):
         (("HEAD", "HEAD", "--metrics", "godput_mbps"), "did you mean 'goodput_mbps'"),
         (("HEAD", "./no_such.c"), "no module ./no_such.c"),
         (("HEAD", "HEAD", "--metrics", "loss_random"), "neither more nor less of it is worse"),
+        (("HEAD", "HEAD", "--metrics", ","), "--metrics ,: it names none"),
     ],
 )
 def test_what_is_wrong_is_one_line(wrong, told):
@@ -224,6 +225,28 @@ def test_what_b_has_not_is_named_and_is_no_answer(tmp_path):
     told = "Not compared, as B has it not: fct_s_p50 of changed at loss_pct 10, b; third."
     assert told in done.stdout.splitlines()
     assert command(*folders, "--metrics", "fct_s_p50", "--bisect").returncode == 125
+
+
+def test_what_a_rival_lost_is_a_regression_whatever_the_sum_says(tmp_path):
+    """The module under test takes a fifth of the rival's, and more than that for itself."""
+
+    def run(name: str, mine: float, rival: float) -> Path:
+        chance = random.Random(name)
+        lines = [
+            {"algorithm": "mine", "axes": {}, "seed": seed, "goodput_mbps": test + other}
+            | {"goodput_test_mbps": test, "goodput_other_mbps": other}
+            for seed in range(1, 11)
+            for test, other in [(chance.gauss(mine, 0.01), chance.gauss(rival, 0.01))]
+        ]
+        return write_results(tmp_path / name, lines)
+
+    mild, harmful = run("mild", 5.0, 4.0), run("harmful", 6.2, 3.2)
+    done = command(mild, harmful)
+    assert done.returncode == 1, done.stderr
+    (bad,) = [line for line in done.stdout.splitlines() if "REGRESSION" in line]
+    assert bad.startswith("mine") and "goodput_other_mbps" in bad and "-20." in bad
+    assert "goodput_test_mbps" in done.stdout and "goodput_mbps" not in done.stdout
+    assert command(mild, harmful, "--metrics", "goodput_mbps").returncode == 0
 
 
 def test_rows_of_a_scorecard_are_not_mixed_up():

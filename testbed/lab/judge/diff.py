@@ -33,7 +33,10 @@ from lab.run.runs import NS3, check_alike, place_of, read_meta, read_whole
 
 ALPHA = 0.01  # chance of one false alarm or more in a whole comparison, halved between the two
 EVERYWHERE = "all places"
-TABLE_WIDTH = 140  # characters: a row is one line, for scripts that read it
+TABLE_WIDTH = 160  # characters: a row is one line, for scripts that read it
+USUAL_METRICS = ("goodput_mbps",)
+# A sum hides who has it: what a rival lost the flows under test may have taken.
+BESIDE_RIVALS = ("goodput_test_mbps", "goodput_other_mbps")
 EXIT_REGRESSION, EXIT_CANNOT_TELL = 1, 125  # the second: what `git bisect run` skips
 
 app = options.new_app()
@@ -99,6 +102,13 @@ def compare(
     if seeds < SEEDS_MIN:
         raise BadInput(f"{seeds} seeds in common: with fewer than {SEEDS_MIN} nothing is certain")
     return [*_corrected(overall), *_corrected(places)]
+
+
+def usual_metrics(*runs: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Return what is compared of RUNS where nobody says: goodput; where all of them have rivals
+    that of a flow under test, and that of a flow beside it."""
+    rivals = (any(r.get("goodput_other_mbps") is not None for r in run) for run in runs)
+    return BESIDE_RIVALS if all(rivals) else USUAL_METRICS
 
 
 def alone(
@@ -258,8 +268,14 @@ def main(
         str, typer.Option(metavar="SHARE", help="What is no regression yet, at the median.")
     ] = "1%",
     metrics: Annotated[
-        str, typer.Option("--metrics", metavar="A,B", help="What is compared.")
-    ] = "goodput_mbps",
+        str,
+        typer.Option(
+            "--metrics",
+            metavar="A,B",
+            help="What is compared.",
+            show_default=f"{USUAL_METRICS[0]}; beside rivals {','.join(BESIDE_RIVALS)}",
+        ),
+    ] = "",
     scenario: Annotated[
         str,
         typer.Option(
@@ -312,6 +328,8 @@ def main(
     try:
         share = parse_bound(bound)
         of_metrics = options.names(metrics)
+        if metrics and not of_metrics:
+            raise BadInput(f"--metrics {metrics}: it names none; leave it out for goodput")
         for metric in of_metrics:
             if metric not in METRICS:
                 raise unknown("metric", metric, METRICS)
@@ -338,14 +356,15 @@ def _report(
     bound: float,
     all_: bool,
 ) -> int:
-    """Print the comparison of two runs, of these ALGORITHMS alone if any are named; return the exit
-    status."""
+    """Print the comparison of two runs by METRICS, or the usual ones, of these ALGORITHMS alone if
+    any are named; return the exit status."""
     metas = [read_meta(folder) for folder in folders]
     check_alike(*metas)
     first, second = (
         [r for r in read_whole(folder) if not algorithms or r["algorithm"] in algorithms]
         for folder in folders
     )
+    metrics = metrics or usual_metrics(first, second)
     changes = compare(first, second, metrics)
     console = Console(width=TABLE_WIDTH, highlight=False)
     for name, folder, meta in zip("AB", folders, metas, strict=True):
