@@ -5,7 +5,8 @@ The runs are compared seed by seed: seeds are paired, the same losses on both si
 figure from a to b is (b - a) / max(a, b): 3 % less is -0.03, and a figure may be zero. Whether it
 is worse is asked of each algorithm over all places (each seed's mean over them), and of each place,
 by a paired t-test, with Holm's correction for how often it is asked. A regression is what is worse
-by that test (ALPHA), in the whole interval of its median, and by more than the bound there.
+by that test (ALPHA), in the whole interval of its median, and by more than the bound there. What is
+worse there but not certain by that test is told of, with how many seeds may be enough.
 """
 
 import math
@@ -13,7 +14,7 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Annotated, Any
 
 import typer
@@ -26,12 +27,14 @@ from lab.common.errors import BadInput, LabError, unknown
 from lab.common.exits import EXIT_NOT_MEASURED
 from lab.judge import sides
 from lab.judge.sides import SEEDS_MIN
-from lab.judge.ttest import p_below
+from lab.judge.ttest import p_below, upper_tail
 from lab.measure.stats import Estimate, estimate
 from lab.run import completion
 from lab.run.runs import NS3, check_alike, place_of, read_meta, read_whole
 
-ALPHA = 0.01  # chance of one false alarm or more in a whole comparison, halved between the two
+ALPHA = 0.01  # chance of one false alarm or more in a whole comparison
+FAMILIES = 2  # all places together, and each place, have the half of it each
+SEEDS_MOST = 1000  # with which nothing would be certain that is not certain with fewer
 EVERYWHERE = "all places"
 TABLE_WIDTH = 160  # characters: a row is one line, for scripts that read it
 USUAL_METRICS = ("goodput_mbps",)
@@ -47,8 +50,8 @@ Values = dict[tuple[str, str], dict[int, float]]  # (algorithm, place) -> seed -
 @dataclass(frozen=True)
 class Change:
     """What became of METRIC for ALGORITHM at PLACE. CHANGES: of each seed, above 0 where it is
-    better; P: of a t-test that it is worse; WORSE: that stands Holm's correction; ASKED: how often
-    it was asked."""
+    better; P: of a t-test that it is worse; CORRECTED: the same for how often it was asked, ASKED
+    in its family, so that ALPHA is what it is held against."""
 
     metric: str
     algorithm: str
@@ -57,7 +60,7 @@ class Change:
     after: Estimate | None
     changes: tuple[float, ...]
     p: float
-    worse: bool = False
+    corrected: float = 1.0
     asked: int = 1
 
     @property
@@ -68,16 +71,36 @@ class Change:
     def same(self) -> bool:
         return not any(self.changes)
 
-    def is_regression(self, bound: float) -> bool:
-        return self.worse and self.estimate.high < 0 and self.estimate.median < -bound
+    @property
+    def worse(self) -> bool:
+        return self.corrected <= ALPHA
 
-    def seeds_needed(self, bound: float) -> int:
-        """Return with how many seeds a change beyond BOUND that is the same in all of them, as from
-        nothing to something is, would be certain; 0 if it is, or is no such change."""
-        first = self.changes[0]
-        if self.worse or first >= -bound or any(change != first for change in self.changes):
-            return 0
-        return math.ceil(math.log2(2 * self.asked / ALPHA))
+    def looks_worse(self, bound: float) -> bool:
+        """Say whether it is worse beyond BOUND by its median, and in the whole interval of that."""
+        return self.estimate.high < 0 and self.estimate.median < -bound
+
+    def is_regression(self, bound: float) -> bool:
+        return self.worse and self.looks_worse(bound)
+
+    def is_open(self, bound: float) -> bool:
+        """Say whether it looks worse, and is not certain."""
+        return not self.worse and self.looks_worse(bound)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether it is the same in every seed, as from nothing to something is."""
+        return all(change == self.changes[0] for change in self.changes)
+
+    def seeds_needed(self) -> int:
+        """Return with how many seeds this would be certain, if all were as those there are; 0 if
+        not even SEEDS_MOST were enough."""
+        enough = ALPHA / FAMILIES / self.asked
+        if self.is_even:
+            return math.ceil(-math.log2(enough))
+        effect = -fmean(self.changes) / stdev(self.changes)
+        counts = range(len(self.changes) + 1, SEEDS_MOST + 1)
+        certain = (n for n in counts if upper_tail(effect * math.sqrt(n), n - 1) <= enough)
+        return next(certain, 0)
 
 
 def compare(
@@ -185,15 +208,14 @@ def _over_all(metric: str, algorithm: str, a: Values, b: Values) -> list[Change]
 
 
 def _corrected(family: list[Change]) -> list[Change]:
-    """Return FAMILY with those marked that are worse: Holm's steps, at ALPHA / 2 in all. What is
-    the same on both sides was not asked about."""
+    """Return FAMILY with what p is after Holm's correction, and that for there being FAMILIES. What
+    is the same on both sides was not asked about."""
     asked = sorted((change for change in family if not change.same), key=lambda c: c.p)
-    worse = set()
+    corrected, most = {}, 0.0
     for i, change in enumerate(asked):
-        if change.p > ALPHA / 2 / (len(asked) - i):
-            break
-        worse.add(id(change))
-    return [replace(c, worse=id(c) in worse, asked=len(asked)) for c in family]
+        most = max(most, min(1.0, FAMILIES * (len(asked) - i) * change.p))
+        corrected[id(change)] = most
+    return [replace(c, corrected=corrected.get(id(c), 1.0), asked=len(asked)) for c in family]
 
 
 def table(changes: list[Change], bound: float, console: Console, everything: bool) -> None:
@@ -202,14 +224,12 @@ def table(changes: list[Change], bound: float, console: Console, everything: boo
     shown = Table(box=None, pad_edge=False)
     for head in ("algorithm", "at", "metric"):
         shown.add_column(head, no_wrap=True)
-    for head in ("A", "B", "change, %", "p (worse)", ""):
+    for head in ("A", "B", "change, %", "p, corrected", ""):
         shown.add_column(head, justify="right", no_wrap=True)
-    single = {c.algorithm for c in changes} - {c.algorithm for c in changes if not c.before}
-    rows = 0
+    rows, whole = 0, wholes(changes)
     for change in changes:
         bad = change.is_regression(bound)
-        overall = change.place == EVERYWHERE or change.algorithm in single
-        if change.same or not (everything or bad or overall):
+        if change.same or not (everything or bad or change in whole):
             continue
         rows += 1
         before, after = (e.text() if e else "" for e in (change.before, change.after))
@@ -217,10 +237,26 @@ def table(changes: list[Change], bound: float, console: Console, everything: boo
         better = f"{100 * e.median:+.1f} [{100 * e.low:+.1f}, {100 * e.high:+.1f}]"
         shown.add_row(
             change.algorithm, change.place, change.metric, before, after, better,
-            f"{change.p:.2g}", "REGRESSION" if bad else "",
+            f"{change.corrected:.2g}", "REGRESSION" if bad else "",
         )  # fmt: skip
     if rows:
         console.print(shown)
+
+
+def wholes(changes: list[Change]) -> list[Change]:
+    """Return those of CHANGES that are of an algorithm as a whole: over all places, or at its only
+    one."""
+    several = {(c.algorithm, c.metric) for c in changes if c.place == EVERYWHERE}
+    return [c for c in changes if c.place == EVERYWHERE or (c.algorithm, c.metric) not in several]
+
+
+def undecided(changes: list[Change], bound: float) -> list[Change]:
+    """Return those of CHANGES that look worse beyond BOUND, and that more seeds may make certain.
+    Of many places some look so where nothing changed: one counts if it were certain alone, with
+    no other asked about, or if it is worse by as much in every seed."""
+    whole = wholes(changes)
+    likely = (c for c in changes if c.is_open(bound))
+    return [c for c in likely if c.is_even or c in whole or FAMILIES * c.p <= ALPHA]
 
 
 def summary(changes: list[Change], bound: float) -> str:
@@ -231,18 +267,28 @@ def summary(changes: list[Change], bound: float) -> str:
     told = f"{seeds} seeds. {same} of {len(changes)} comparisons are the same to the last digit. "
     if bad:
         worst = min(median(change.changes) for change in bad)
-        return told + f"{len(bad)} regressions beyond {bound:.1%}, the worst {-worst:.1%}."
-    told += f"No regression beyond {bound:.1%} is certain."
-    if needed := seeds_needed(changes, bound):
-        told += f" What is worse by as much in every seed cannot be told with {seeds}: {needed} are"
-        told += " needed."
+        told += f"{len(bad)} regressions beyond {bound:.1%}, the worst {-worst:.1%}."
+    else:
+        told += f"No regression beyond {bound:.1%} is certain: that takes a p of {ALPHA:g} or less."
+    return f"{told}{_open_text(changes, bound)}"
+
+
+def _open_text(changes: list[Change], bound: float) -> str:
+    """Return what is to be said of those CHANGES that more seeds may make certain."""
+    found, told = undecided(changes, bound), ""
+    if even := [change.seeds_needed() for change in found if change.is_even]:
+        seeds = min(len(change.changes) for change in found)
+        told += f" What is worse by as much in every seed cannot be told with {seeds}:"
+        told += f" {max(even)} are needed."
+    if uneven := [change for change in found if not change.is_even]:
+        first = uneven[0]  # as a whole, if any is
+        needed = max(change.seeds_needed() for change in uneven)
+        told += f" Not certain: more seeds{f' ({needed})' if needed else ''} may tell whether"
+        told += f" {first.algorithm} is worse"
+        told += f" at {first.place}" if first.place not in (EVERYWHERE, "-") else ""
+        told += f" ({first.metric} {first.estimate.median:.1%}"
+        told += f", and {len(uneven) - 1} more)." if len(uneven) > 1 else ")."
     return told
-
-
-def seeds_needed(changes: list[Change], bound: float) -> int:
-    """Return how many seeds would make all of CHANGES certain that cannot be with those there
-    are; 0 if there is none."""
-    return max((change.seeds_needed(bound) for change in changes), default=0)
 
 
 def parse_bound(text: str) -> float:
@@ -379,4 +425,4 @@ def _report(
     console.print(summary(changes, bound), markup=False, soft_wrap=True)
     if any(change.is_regression(bound) for change in changes):
         return EXIT_REGRESSION
-    return EXIT_CANNOT_TELL if lost or seeds_needed(changes, bound) else 0
+    return EXIT_CANNOT_TELL if lost or undecided(changes, bound) else 0
