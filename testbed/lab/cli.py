@@ -201,8 +201,18 @@ def _run(
     backend = make_backend()
     todo = points.expand(scenario, algorithms, seeds, backend.build.key)
     usermodules.check(backend, todo)
+    if idle := usermodules.idle(backend.build, todo):
+        for module in idle:
+            print(
+                f"run: {module.file.name} brings {', '.join(module.algorithms)}, which no list of"
+                " algorithms names: run, too",
+                file=sys.stderr,
+            )
+        algorithms += tuple(name for module in idle for name in module.algorithms)
+        todo = points.expand(scenario, algorithms, seeds, backend.build.key)
     for axes in points.grid(scenario):
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
+    todo = usermodules.addressed(backend.build, todo)
     folder = folder or fresh_folder(scenario.id)
     store = Store(folder, resume, scenario.id)
     jobs = runner.guests_at_once(backend, jobs, len(todo))

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Algorithms that the lab does not know: of the kernel in use, and modules that users bring."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import run_command
+from test_bisect import MODULE
 
 from lab.ask import points, scenario
 from lab.common.errors import BadInput
@@ -67,6 +69,53 @@ def test_a_module_of_a_users_own_runs(backend, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "reckless" in done.stdout and "dctcp" in done.stdout
+
+
+@pytest.fixture
+def par(tmp_path) -> Path:
+    """A module with a parameter, whose file is called otherwise than its algorithm: tcp_par.c
+    registers r07."""
+    parameter = "static int beta = 5;\nmodule_param(beta, int, 0644);\n\nstatic u32 mine_ssthresh"
+    text = MODULE.replace("static u32 mine_ssthresh", parameter).replace("* 5 / 10", "* beta / 10")
+    path = tmp_path / "tcp_par.c"
+    path.write_text(text.replace('"mine"', '"r07"'))
+    return path
+
+
+def test_a_module_runs_unnamed_and_its_parameters_are_found_whatever_its_file_is_called(
+    par, tmp_path
+):
+    """With nine tenths of the window left at each loss it carries more than with five, as Reno."""
+    settings = ["loss_pct=1", "path=2 Mb/s 90 ms", "run.duration_s=20", "run.warmup_s=5"]
+    out = tmp_path / "out"
+    done = run_command(
+        "demo", "--module", str(par), "--algorithms", "reno", "--seed", "1", "--out", str(out),
+        *(word for one in (*settings, "modules.r07.beta=9") for word in ("--set", one)),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("run: ")]
+    assert said == ["run: tcp_par.ko brings r07, which no list of algorithms names: run, too"]
+    lines = map(json.loads, (out / "results.jsonl").read_text().splitlines())
+    mbps = {line["algorithm"]: line["goodput_mbps"] for line in lines}
+    assert mbps.keys() == {"reno", "r07"} and mbps["r07"] > 1.1 * mbps["reno"]
+
+
+def test_only_what_would_not_be_found_is_addressed(backend, par):
+    """A module called tcp_NAME keeps its points' ids, and so do all points without parameters."""
+    reckless = scenario.load("demo", SHORT | {"modules.reckless.k": "1", "modules.jtcp.alpha": "1"})
+    mine = scenario.load("demo", SHORT | {"modules.r07.beta": "9", "modules.jtcp.alpha": "1"})
+    assert not usermodules.add(backend, [str(RECKLESS), str(par)])
+    build = backend.build
+    for loaded, names in ((reckless, ("reckless", "jtcp")), (mine, ("r07", "jtcp"))):
+        sweep = points.expand(loaded, names, [1], build.key)
+        addressed = usermodules.addressed(build, sweep)
+        changed = {a.algorithm for a, b in zip(sweep, addressed, strict=True) if a.id != b.id}
+        assert changed == {*names} & {"r07"}
+        for point in addressed:
+            if point.algorithm == "r07":
+                named = {"/sys/module/tcp_par/parameters/beta": 9}
+                assert point.spec["modules"] == {"r07": named}
+    assert {module.name for module in usermodules.idle(build, sweep)} == {"tcp_reckless"}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ Modules = Annotated[
         "--module",
         metavar="PATH",
         help="A TCP module of your own: tcp_mine.c, a folder with a Kbuild (both are built"
-        " against the kernel in use), or tcp_mine.ko. May be given more than once.",
+        " against the kernel in use), or tcp_mine.ko. What it registers is run, also where no"
+        " list names it. May be given more than once.",
     ),
 ]
 Jobs = Annotated[

@@ -121,17 +121,30 @@ class Kernel:
         return sorted(names - {"diag"})
 
 
+def modinfo(file: Path | str, field: str) -> str:
+    """Return what a module's FILE says of itself in FIELD; nothing if it has none."""
+    return run_cmd(["/sbin/modinfo", "-F", field, file], "modinfo").strip()
+
+
 @dataclass(frozen=True)
 class UserModule:
-    """A module that a user brings: FILE, and by what its results are told apart, KEY."""
+    """A module that a user brings: FILE, and by what its results are told apart, KEY. SOURCES: what
+    it was built from here, if it was, by their names in FOLDER."""
 
     file: Path
     key: str
     algorithms: tuple[str, ...] = ()  # those that it registers
+    folder: Path = Path()
+    sources: tuple[Path, ...] = ()
 
-    @property
+    @cached_property
     def name(self) -> str:
-        return self.file.stem
+        """What the kernel calls it, whatever its file and its algorithms are called."""
+        return modinfo(self.file, "name") or self.file.stem.replace("-", "_")
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -359,8 +372,7 @@ class Build:
         """Return the srcversion of each module of ours, as modinfo gives it."""
         versions = {}
         for name in self.our_modules():
-            command = ["/sbin/modinfo", "-F", "srcversion", self.module_file(name)]
-            versions[name] = run_cmd(command, "modinfo").strip()
+            versions[name] = modinfo(self.module_file(name), "srcversion")
         return versions
 
 

@@ -17,7 +17,7 @@ from lab.ask.points import Point
 from lab.common.errors import BadInput, LabError
 from lab.run import build as builds
 from lab.run.backends.base import Backend, Offered
-from lab.run.build import UserModule
+from lab.run.build import Build, UserModule
 
 KBUILDS = ("Kbuild", "Makefile")  # the kernel's own order
 HOST = "host-"  # begins the key of this machine's kernel
@@ -86,6 +86,38 @@ def check(backend: Backend, points: list[Point]) -> None:
         raise BadInput(f"{error}; one of your own: --module ./{name}.c") from None
 
 
+def idle(build: Build, points: list[Point]) -> list[UserModule]:
+    """Return those of the user's modules that no flow of POINTS has an algorithm of."""
+    used = {flow["algorithm"] for point in points for flow in point.spec["flows"]}
+    return [module for module in build.user if not used & {*module.algorithms}]
+
+
+def addressed(build: Build, points: list[Point]) -> list[Point]:
+    """Return POINTS in which a parameter of a user's module is named by its file, wherever a guest
+    would not find it: it looks in tcp_NAME, as the kernel itself calls an algorithm's module, and
+    what is joined to that folder may be a whole path. Other points stay, and so do their ids."""
+    folders = {
+        algorithm: f"/sys/module/{module.name}/parameters"
+        for module in build.user
+        for algorithm in module.algorithms
+        if module.name != f"{KERNEL_MODULE_PREFIX}{algorithm}"
+    }
+
+    def found(point: Point) -> Point:
+        modules = point.spec["modules"]
+        if not modules.keys() & folders.keys():
+            return point
+        named = {
+            algorithm: {f"{folders[algorithm]}/{name}": value for name, value in of.items()}
+            if algorithm in folders
+            else of
+            for algorithm, of in modules.items()
+        }
+        return replace(point, spec=point.spec | {"modules": named})
+
+    return [found(point) for point in points]
+
+
 class BuildError(Exception):
     """A module does not build: one line, and all that the compiler said."""
 
@@ -112,7 +144,7 @@ def _made(text: str, kernel: builds.Kernel) -> list[UserModule]:
 def _checked(path: Path, kernel: builds.Kernel) -> UserModule:
     """Return a module that is built, if it is for KERNEL."""
     try:
-        magic = builds.run_cmd(["/sbin/modinfo", "-F", "vermagic", path], "modinfo").split()
+        magic = builds.modinfo(path, "vermagic").split()
     except LabError:
         raise BadInput(f"--module {path}: this is no kernel module") from None
     if not magic or magic[0] != kernel.release:
@@ -140,7 +172,11 @@ def _built(folder: Path, files: list[Path], kbuild: str, kernel: builds.Kernel) 
         said, built = _kbuild(out, kernel)
     if not built:
         raise BuildError(_first_error(said.replace(f"{out}/", "")), said)
-    return [UserModule(module, f"user-{key}-{module.stem}") for module in built]
+    names = tuple(file.relative_to(folder) for file in files)
+    return [
+        UserModule(module, f"user-{key}-{module.stem}", folder=out, sources=names)
+        for module in built
+    ]
 
 
 def _kbuild(out: Path, kernel: builds.Kernel) -> tuple[str, list[Path]]:

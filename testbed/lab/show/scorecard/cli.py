@@ -32,7 +32,7 @@ from lab.run.backends.virtual import VirtualBackend
 from lab.run.cluster import crew as crews
 from lab.run.cluster.crew import Crew
 from lab.run.store import PROJECT_RESULTS, Store, fresh_folder
-from lab.run.usermodules import Refused
+from lab.run.usermodules import Refused, addressed
 from lab.run.usermodules import add as add_modules
 from lab.run.usermodules import check as check_modules
 from lab.show.scorecard import page
@@ -227,6 +227,7 @@ class _Run:
             whys = "; ".join(dict.fromkeys(self.impossible.values()))
             raise BadInput(f"this kernel can do none of these rows: {whys}")
         check_modules(self.backend, todo)
+        todo = addressed(self.backend.build, todo)
         self.folder = self.folder or fresh_folder(NAME)
         store = Store(self.folder, self.resume, NAME)
         about = {
