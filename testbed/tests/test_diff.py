@@ -393,6 +393,22 @@ def test_a_run_on_another_kernel_is_no_measure(tmp_path, monkeypatch, made):
         sides.measure(str(run), "HEAD", sides.Wanted("", [], "", 0, 1))
 
 
+def test_which_version_of_a_users_module_each_side_has_is_said(tmp_path):
+    lines = results(random.Random(1), {}, 0.01)
+    a, b = (
+        write_results(tmp_path / name, lines, user_modules=[{"name": "tcp_par"} | told])
+        for name, told in (
+            ("a", {"srcversion": "AB12", "sha256": "0123456789abcdef" * 4}),
+            ("b", {"srcversion": "", "sha256": "fedcba9876543210" * 4}),
+        )
+    )
+    heads = command(a, b).stdout.splitlines()[:2]
+    assert heads == [
+        f"A: {a} (Linux 6.12, tcp_par AB12 (sha256 0123456789ab))",
+        f"B: {b} (Linux 6.12, tcp_par (sha256 fedcba987654))",
+    ]
+
+
 def test_a_run_by_ns3_has_no_commit(tmp_path):
     lines = results(random.Random(1), {}, 0.01)
     ours = write_results(tmp_path / "ours", lines, git_commit="0123456789abcdef")

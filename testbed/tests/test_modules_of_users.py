@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Algorithms that the lab does not know: of the kernel in use, and modules that users bring."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -98,6 +99,33 @@ def test_a_module_runs_unnamed_and_its_parameters_are_found_whatever_its_file_is
     lines = map(json.loads, (out / "results.jsonl").read_text().splitlines())
     mbps = {line["algorithm"]: line["goodput_mbps"] for line in lines}
     assert mbps.keys() == {"reno", "r07"} and mbps["r07"] > 1.1 * mbps["reno"]
+    (told,) = json.loads((out / "meta.json").read_text())["user_modules"]
+    assert told["name"] == "tcp_par" and told["algorithms"] == ["r07"]
+    assert (out / told["source"] / "tcp_par.c").read_text() == par.read_text()
+    assert f"tcp_par {told['srcversion']} (sha256 {told['sha256'][:12]})" in (
+        html := (out / "report.html").read_text()
+    )
+    assert f"its source in {told['source']}" in html
+
+
+def test_a_run_has_the_source_of_each_version_that_it_had(backend, par, tmp_path):
+    """A run may go on with a module that was changed."""
+    found = []
+    for text in (par.read_text(), par.read_text().replace("beta / 10", "beta / 11")):
+        par.write_text(text)
+        backend.build = dataclasses.replace(backend.build, user=())
+        assert not usermodules.add(backend, [str(par)])
+        found += usermodules.keep(backend.build, tmp_path)
+        assert (tmp_path / found[-1]["source"] / "tcp_par.c").read_text() == text
+    one, other = found
+    assert one["source"] != other["source"] and (tmp_path / one["source"]).is_dir()
+    assert one["sha256"] != other["sha256"]
+    (ko,) = (module.file for module in backend.build.user)
+    backend.build = dataclasses.replace(backend.build, user=())
+    assert not usermodules.add(backend, [str(ko)])
+    (built,) = usermodules.keep(backend.build, tmp_path / "none")
+    assert built == {key: value for key, value in other.items() if key != "source"}
+    assert not (tmp_path / "none").exists()
 
 
 def test_only_what_would_not_be_found_is_addressed(backend, par):

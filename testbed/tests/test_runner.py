@@ -32,7 +32,7 @@ from lab.run.store import Store, fresh_folder
 class Recorder:
     """A backend that runs nothing and remembers what it was given."""
 
-    name, clock, build = "none", "jumps", SimpleNamespace(srcversions=dict)
+    name, clock, build = "none", "jumps", SimpleNamespace(srcversions=dict, user=())
 
     def __init__(self):
         self.ran: list[str] = []

@@ -30,7 +30,7 @@ from lab.judge.sides import SEEDS_MIN
 from lab.judge.ttest import p_below, upper_tail
 from lab.measure.stats import Estimate, estimate
 from lab.run import completion
-from lab.run.runs import NS3, check_alike, place_of, read_meta, read_whole
+from lab.run.runs import NS3, check_alike, place_of, read_meta, read_whole, user_modules
 
 ALPHA = 0.01  # chance of one false alarm or more in a whole comparison
 FAMILIES = 2  # all places together, and each place, have the half of it each
@@ -417,6 +417,7 @@ def _report(
         linux = "" if meta.get("backend") == NS3 else "Linux "
         commit = f", commit {meta['git_commit'][:12]}" if meta.get("git_commit") else ""
         of = f"{linux}{meta['kernel_release']}{commit}"
+        of += "".join(f", {module} {version}" for module, version in user_modules(meta))
         console.print(f"{name}: {folder} ({of})", markup=False, soft_wrap=True)
     table(changes, bound, console, all_)
     lost = alone(first, second, metrics)

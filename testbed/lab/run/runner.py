@@ -30,6 +30,7 @@ from lab.ask.points import Point
 from lab.common.options import usable_cpus
 from lab.measure import harm
 from lab.run import build as builds
+from lab.run import usermodules
 from lab.run.backends.base import Backend
 from lab.run.cluster.crew import Crew
 from lab.run.cpus import claimed
@@ -96,6 +97,8 @@ def run_points(
     about = about | {"jobs": crew.cores() if crew else jobs}
     if crew:
         about |= {"machines": crew.describe()}
+    if brought := usermodules.keep(backend.build, store.folder):
+        about |= {"user_modules": brought}
     store.write_json("meta.json", _meta(about, points, backend, started, sweep))
     try:
         if todo:

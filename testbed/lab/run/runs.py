@@ -11,6 +11,7 @@ from lab.common.errors import BadInput
 
 NS3 = "ns-3"  # the backend of a run that is no Linux: `veno-lab ns3`
 META, RESULTS = "meta.json", "results.jsonl"
+SHOWN = 12  # characters of a digest, as of a commit
 NOT_MEASURED = (*TEXTS, "claims")  # of a scenario
 NOT_ASKED = ("run.algorithms", "run.seeds", "run.keep_samples")
 
@@ -104,6 +105,15 @@ def _read(folder: Path, name: str) -> str:
     if not (folder / name).is_file():
         raise BadInput(f"{folder} is not the folder of a finished run: it has no {name}")
     return (folder / name).read_text(errors="replace")
+
+
+def user_modules(meta: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the name and the version of each module that the user of a run brought, as META says:
+    its srcversion, where the kernel has that, and its sha256."""
+    return [
+        (one["name"], f"{one['srcversion']} (sha256 {one['sha256'][:SHOWN]})".lstrip())
+        for one in meta.get("user_modules", [])
+    ]
 
 
 def place_text(axes: dict[str, Any]) -> str:

@@ -11,17 +11,20 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from lab.ask.algorithms import KERNEL_MODULE_PREFIX, NAME_MAX
 from lab.ask.points import Point
-from lab.common.errors import BadInput, LabError
+from lab.common.errors import BadInput, LabError, writing
 from lab.run import build as builds
 from lab.run.backends.base import Backend, Offered
 from lab.run.build import Build, UserModule
+from lab.run.runs import SHOWN
 
 KBUILDS = ("Kbuild", "Makefile")  # the kernel's own order
 HOST = "host-"  # begins the key of this machine's kernel
 TAKEN = re.compile(r"(\S+) already registered or non-unique key")  # the kernel's log
+KEPT = "modules"  # the folder in a run's, with their sources
 SOURCES = (".c", ".h", ".S", *KBUILDS)
 
 
@@ -116,6 +119,28 @@ def addressed(build: Build, points: list[Point]) -> list[Point]:
         return replace(point, spec=point.spec | {"modules": named})
 
     return [found(point) for point in points]
+
+
+def keep(build: Build, folder: Path) -> list[dict[str, Any]]:
+    """Copy the sources of the user's modules into the FOLDER of a run; return what it says of each
+    module. Each version has a place of its own, as a run may be resumed with another one."""
+    found = []
+    for module in build.user:
+        told: dict[str, Any] = {
+            "name": module.name,
+            "algorithms": list(module.algorithms),
+            "srcversion": builds.modinfo(module.file, "srcversion"),
+            "sha256": module.sha256,
+        }
+        if module.sources:
+            told["source"] = f"{KEPT}/{module.name}-{module.sha256[:SHOWN]}"
+        for name in module.sources:
+            copy = folder / told["source"] / name
+            with writing(copy, "free space or choose --out"):
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(module.folder / name, copy)
+        found.append(told)
+    return found
 
 
 class BuildError(Exception):

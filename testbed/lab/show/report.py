@@ -27,6 +27,7 @@ from lab.show.words import (
     headline,
     interval_note,
     middle_place,
+    modules,
     reproduce,
     tally,
     warnings,
@@ -82,7 +83,7 @@ def write_report(
             failures=list(failures),
             reproduce=reproduce(meta),
             tc=sorted(meta.get("tc_commands_of_first_point", {}).items()),
-            modules=sorted((meta.get("module_srcversions") or {}).items()),
+            modules=modules(meta),
             source=json.dumps(meta.get("source", scenario.source), indent=2, ensure_ascii=False),
         )
     )

@@ -8,6 +8,7 @@ from typing import Any
 from lab.ask.parts import Scenario, axis_text
 from lab.judge.claims import Verdict
 from lab.measure.stats import Estimate, estimate
+from lab.run.runs import user_modules
 from lab.show import overplaces, plots
 from lab.show.plots import Cells, Metric, Place
 from lab.show.tables import HEADLINE, as_shown, carried_mbps, is_mixed
@@ -282,6 +283,17 @@ def reproduce(meta: dict[str, Any]) -> list[tuple[str, str]]:
     if not meta.get("started"):
         entries = [entry for entry in entries if entry[0] not in ("Started", "Wall time")]
     return [(label, str(text)) for label, text in entries if str(text).strip()]
+
+
+def modules(meta: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (name, version) of the modules that a run had: the user's, with where their source is,
+    then ours."""
+    sources = [one.get("source") for one in meta.get("user_modules", [])]
+    brought = [
+        (name, f"{version}, its source in {source}" if source else version)
+        for (name, version), source in zip(user_modules(meta), sources, strict=True)
+    ]
+    return brought + sorted((meta.get("module_srcversions") or {}).items())
 
 
 def _points_text(meta: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from lab.judge.scorecard.rows import REFERENCES, Choice, Figure, Row, Section
 from lab.measure.stats import estimate
 from lab.run.store import write_atomically
 from lab.show.report import TEMPLATES
-from lab.show.words import reproduce
+from lab.show.words import modules, reproduce
 
 HTML, MARKDOWN = "scorecard.html", "scorecard.md"
 ENOUGH_SEEDS = 5
@@ -94,7 +94,7 @@ def _view(
         "sections": [_section(card, s, choice, given) for s in card.sections],
         "troubles": troubles,
         "reproduce": reproduce(meta),
-        "modules": sorted((meta.get("module_srcversions") or {}).items()),
+        "modules": modules(meta),
     }
 
 
