@@ -384,6 +384,40 @@ def test_what_would_be_ignored_beside_two_runs_is_refused(tmp_path, options, tol
         sides.measure(one, other, sides.Wanted(**nothing | options))
 
 
+REGISTERS = {"tcp_a.c": ("r07", "more"), "tcp_b.c": ("r07",), "tcp_c.c": ("r08",)}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        ("tcp_a.c", "tcp_b.c", ""),
+        ("tcp_a.c", "tcp_c.c", "A registers r07, more; B registers r08: both versions of a module"),
+        ("run", "tcp_b.c", ""),
+        ("run", "tcp_c.c", "B registers r08; A has r07, reno: both versions of a module must"),
+        ("tcp_c.c", "HEAD", "A registers r08; B has none: both versions of a module must"),
+    ],
+)
+def test_two_versions_of_a_module_are_known_by_the_same_name(tmp_path, monkeypatch, a, b, told):
+    """Whether they are is asked before either is measured."""
+    about = {"scenario": "demo", "source": {}, "algorithms": ["r07", "reno"], "seeds": [*range(6)]}
+    write_run(tmp_path / "run", 1.0, **about)
+    for name in REGISTERS:
+        (tmp_path / name).touch()
+    measured = []
+    monkeypatch.setattr(sides, "_run", lambda side, *_: measured.append(side) or Path())
+    monkeypatch.setattr(sides, "_registered", lambda module: REGISTERS[Path(module).name])
+    monkeypatch.setattr(sides, "_work_tree", lambda commit: Path())
+    one, other = (text if text == "HEAD" else str(tmp_path / text) for text in (a, b))
+    wanted = sides.Wanted("" if a == "run" else "demo", [], "", 0, 1)
+    if not told:
+        sides.measure(one, other, wanted)
+        assert len(measured) == [a, b].count("tcp_b.c") + [a, b].count("tcp_a.c")
+        return
+    with pytest.raises(BadInput) as refused:
+        sides.measure(one, other, wanted)
+    assert told in str(refused.value).replace(one, "A").replace(other, "B") and not measured
+
+
 @pytest.mark.parametrize("made", [{"backend": "vm"}, {"backend": "virtual", "kernel": "debug"}])
 def test_a_run_on_another_kernel_is_no_measure(tmp_path, monkeypatch, made):
     monkeypatch.setattr(sides, "_run", lambda *_: pytest.fail("it was measured"))

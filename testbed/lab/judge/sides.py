@@ -18,6 +18,8 @@ from typing import Any
 from lab.ask import scenario as scenarios
 from lab.common.errors import BadInput, LabError
 from lab.common.options import overrides
+from lab.run import usermodules
+from lab.run.backends import open_backend
 from lab.run.backends.virtual import LAB_KERNEL, VirtualBackend
 from lab.run.build import BUILD, PROJECT
 from lab.run.children import run_to_end
@@ -54,11 +56,11 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Side:
-    """Something that can be measured: by the testbed of TREE, with further OPTIONS."""
+    """Something that can be measured: by the testbed of TREE, with a user's MODULE if it is one."""
 
     label: str
     tree: Path
-    options: tuple[str, ...] = ()
+    module: str = ""
     environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -87,10 +89,38 @@ def measure(a: str, b: str, wanted: Wanted) -> tuple[Path, Path]:
         algorithms, seeds = ",".join(loaded.run.algorithms), list(range(1, count + 1))
     else:
         raise BadInput("neither is the folder of a run: say what to run with --scenario NAME")
+    _check_modules(found, folders)
     algorithms = wanted.algorithms or algorithms
     for text, side in found.items():
         folders[text] = _run(side, name, source, algorithms, seeds, wanted.jobs)
     return folders[a], folders[b]
+
+
+def _check_modules(sides: dict[str, Side], folders: dict[str, Path]) -> None:
+    """Refuse, before anything is measured, a user's module among SIDES that registers nothing that
+    the other side, which may be a run in FOLDERS, has: neither would be compared."""
+    modules = {text: _registered(side.module) for text, side in sides.items() if side.module}
+    if not modules:
+        return
+    has = {text: modules.get(text, ()) for text in sides}
+    for text, folder in folders.items():
+        meta = read_meta(folder)
+        brought = (name for one in meta.get("user_modules", []) for name in one["algorithms"])
+        has[text] = tuple(dict.fromkeys((*meta["algorithms"], *brought)))
+    if not set.intersection(*map(set, has.values())):
+        told = "; ".join(
+            f"{text} {'registers' if text in modules else 'has'} {', '.join(of) or 'none'}"
+            for text, of in sorted(has.items(), key=lambda one: one[0] not in modules)
+        )
+        raise BadInput(f"{told}: both versions of a module must register the same name")
+
+
+def _registered(module: str) -> tuple[str, ...]:
+    """Return the algorithms that a user's MODULE registers, by a boot of the lab kernel."""
+    backend = open_backend(VirtualBackend.name, "")
+    for refused in usermodules.add(backend, [module]):
+        raise LabError(refused.keep_log())
+    return tuple(name for one in backend.build.user for name in one.algorithms)
 
 
 def _side(text: str) -> Side:
@@ -98,11 +128,11 @@ def _side(text: str) -> Side:
     path = Path(text).expanduser()
     label = f"{path.name}-{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:6]}"
     if (path / "arch" / "um").is_dir() or (path.is_file() and ".tar" in path.suffixes):
-        return Side(label, PROJECT, (), (("KERNEL_SRC", str(path.resolve())),))
+        return Side(label, PROJECT, "", (("KERNEL_SRC", str(path.resolve())),))
     if path.suffix in (".c", ".ko") or (path / "Kbuild").is_file():
         if not path.exists():
             raise BadInput(f"no module {text}: check the path")
-        return Side(label, PROJECT, ("--module", str(path.resolve())))
+        return Side(label, PROJECT, str(path.resolve()))
     if commit := _commit(text):
         return Side(commit[:12], _work_tree(commit))
     raise BadInput(f"{text} is none of these: {KINDS}")
@@ -135,8 +165,9 @@ def _run(
     of_seeds = ["--seeds", str(len(seeds))] if len(seeds) > 1 else ["--seed", str(seeds[0])]
     command = [
         str(side.tree / "testbed" / "run"), str(file), "--algorithms", algorithms, *of_seeds,
-        "--jobs", str(jobs), "--out", str(out), "--resume", *side.options,
+        "--jobs", str(jobs), "--out", str(out), "--resume",
     ]  # fmt: skip
+    command += ["--module", side.module] if side.module else []
     print(f"diff: measuring {side.label}: {shlex.join(command)}", file=sys.stderr, flush=True)
     if run_to_end(command, os.environ | dict(side.environment)):
         raise LabError(f"{side.label} could not be measured: the run above says why")
