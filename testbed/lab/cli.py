@@ -110,7 +110,8 @@ def main(
             metavar="COMMAND",
             help="Run a shell command, such as a Mininet"
             " script of yours, inside the lab kernel as root and in virtual time. The host's files"
-            " are there, read-only; what it writes to $LAB_OUT is kept in --out DIR.",
+            " are there, read-only; what it writes into $LAB_OUT is kept in --out DIR. python3 is"
+            " the system's.",
         ),
     ] = "",
 ) -> None:
@@ -140,7 +141,7 @@ def main(
         raise unknown("backend", backend, BACKENDS)
     make_backend = partial(open_backend, backend, kernel, cpus)
     if exec_:
-        raise typer.Exit(execute.run(exec_, make_backend, out))
+        raise typer.Exit(execute.run(exec_, make_backend, out, kernel))
     if not name:
         raise BadInput("name a scenario (see --list)")
     scenario = scenarios.load(name, overrides(set_))

@@ -464,6 +464,22 @@ def test_exec_has_what_shells_want():
 
 def test_exec_passes_the_exit_status_on():
     assert run_command("--exec", "exit 7").returncode == 7
+    assert run_command("--exec", "exec sh -c 'exit 7'").returncode == 7
+
+
+def test_exec_says_what_the_command_says_and_nothing_else():
+    """What a command prints may be for a program: the kernel's last words are not among it."""
+    done = run_command("--exec", "echo '{\"a\": 1}' # the end")
+    assert done.returncode == 0 and json.loads(done.stdout) == {"a": 1}, done.stdout
+
+
+def test_what_is_written_for_nobody_is_told_of(tmp_path):
+    lost = run_command("--exec", "touch $LAB_OUT/figures")
+    assert lost.returncode == 0
+    assert lost.stderr.splitlines()[-1] == "lab: gone with $LAB_OUT: figures; --out DIR keeps it"
+    kept = run_command("--exec", "touch $LAB_OUT/figures", "--out", str(tmp_path / "out"))
+    assert kept.returncode == 0 and (tmp_path / "out" / "figures").exists()
+    assert "$LAB_OUT" not in kept.stderr + run_command("--exec", "true").stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="already without root")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -15,9 +16,13 @@ from lab.common.errors import BadInput, unknown
 from lab.run import completion, still_clock
 from lab.run.backends import BACKENDS, open_backend
 from lab.run.backends.base import Backend
+from lab.run.backends.vm import WATCHED
 from lab.run.cpus import claimed
 
 PYTHON = "LAB_PYTHON"  # where programs inside find the Python that has the lab's packages
+# Once a command has ended, its output has nothing to come but the kernel's "Power down", which has
+# the highest level there is. {} is in a subshell, whose `exit` and `exec` do not end this.
+SILENT_END = "(\n{}\n)\nended=$?\necho 0 >/proc/sys/kernel/printk\nexit $ended"
 
 app = options.new_app()
 
@@ -32,7 +37,7 @@ def main(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where what it writes to $LAB_OUT is kept."),
+        typer.Option(metavar="DIR", help="Keep what it writes into $LAB_OUT here."),
     ] = None,
     backend: Annotated[
         str,
@@ -42,7 +47,9 @@ def main(
     cpus: Annotated[int, typer.Option(metavar="N", help="As testbed/run --help says.")] = 1,
 ) -> None:
     """Run a command, such as a Mininet script of yours, inside the lab kernel as root and in
-    virtual time. The host's files are there, read-only. Options go before the command.
+    virtual time. The host's files are there, read-only, and `python3` is the system's. What the
+    command writes into the folder $LAB_OUT is kept with --out DIR; all else that it writes is gone
+    when it ends. Options go before the command.
 
     \b
     Examples:
@@ -55,21 +62,33 @@ def main(
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS)
     text = command[0] if len(command) == 1 else shlex.join(command)
-    raise typer.Exit(run(text, partial(open_backend, backend, kernel, cpus), out))
+    raise typer.Exit(run(text, partial(open_backend, backend, kernel, cpus), out, kernel))
 
 
-def run(command: str, make_backend: Callable[[], Backend], out: Path | None) -> int:
+def run(
+    command: str, make_backend: Callable[[], Backend], out: Path | None, kernel: str = ""
+) -> int:
     """Run a shell COMMAND on the backend that MAKE_BACKEND gives; return its exit status. What it
-    writes to $LAB_OUT is kept in OUT, if given."""
+    writes to $LAB_OUT is kept in OUT, if given. A KERNEL that watches itself is heard to the
+    end."""
     if out:
         try:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"cannot write {out}: {error.strerror}; choose another --out") from None
     backend = make_backend()
+    command = command if kernel in WATCHED else SILENT_END.format(command)
     command = f"export {PYTHON}={shlex.quote(sys.executable)}\n{command}"
-    with claimed() as cpu:
+    room = TemporaryDirectory(dir=backend.guest_room, ignore_cleanup_errors=True)
+    with claimed() as cpu, room as spare:
+        kept = out or Path(spare)
         if backend.clock != "jumps" or backend.name != "virtual":
-            return backend.run_command(command, cpu, out)
-        with still_clock.watched():
-            return backend.run_command(still_clock.told(command), cpu, out)
+            status = backend.run_command(command, cpu, kept)
+        else:
+            with still_clock.watched():
+                status = backend.run_command(still_clock.told(command), cpu, kept)
+        if not out and (lost := sorted(path.name for path in kept.iterdir())):
+            print(
+                f"lab: gone with $LAB_OUT: {', '.join(lost)}; --out DIR keeps it", file=sys.stderr
+            )
+    return status
