@@ -198,7 +198,7 @@ def _run(
 
     folder = out or (PROJECT_RESULTS / scenario.id if resume else None)
     if folder:
-        Store.check(folder, resume, scenario.id)
+        Store.check(folder, resume, scenario.id, scenario.source)
     backend = make_backend()
     todo = points.expand(scenario, algorithms, seeds, backend.build.key)
     usermodules.check(backend, todo)
@@ -215,7 +215,7 @@ def _run(
         backend.build.check_parameters(points.resolve(scenario, axes).modules)
     todo = usermodules.addressed(backend.build, todo)
     folder = folder or fresh_folder(scenario.id)
-    store = Store(folder, resume, scenario.id)
+    store = Store(folder, resume, scenario.id, scenario.source)
     jobs = runner.guests_at_once(backend, jobs, len(todo))
     sweep = runner.run(scenario, todo, backend, store, jobs, crew)
     verdicts = claims.judge(scenario, sweep.results, seeds)

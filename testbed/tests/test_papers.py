@@ -136,6 +136,19 @@ def test_quick_leaves_the_seeds_of_a_whole_run_alone(tmp_path, monkeypatch):
     assert len(ran) == 2
 
 
+def test_a_folder_of_other_settings_is_refused_before_anything_runs(tmp_path, monkeypatch):
+    """As of a scenario that has changed since: its results would be replaced, hours into a run."""
+    monkeypatch.setattr(papers, "_run", lambda *_: pytest.fail("it ran"))
+    source = json.loads(json.dumps(papersindex.experiments()["jtcp-k"].source))
+    source["run"]["duration_s"] = 7
+    (tmp_path / "jtcp-k" / "points").mkdir(parents=True)
+    (tmp_path / "jtcp-k" / "points" / "x.json").write_text("{}")
+    meta = {"scenario": "jtcp-k", "source": source}
+    (tmp_path / "jtcp-k" / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(BadInput, match=r"jtcp-k holds results of other settings \(run.duration_s"):
+        papers.main(out=tmp_path, only="jtcp-jr,jtcp-k", seeds=None, quick=False)
+
+
 def test_the_command_runs_an_experiment_and_goes_on_with_what_is_there(tmp_path):
     """The second time nothing runs again, and the table is the same."""
     command = [TESTBED / "veno-lab", "papers", "--quick", "--only", "jtcp-jr", "--out", tmp_path]

@@ -24,7 +24,7 @@ from test_scenario import GOOD
 from lab.ask import points, scenario
 from lab.common import options
 from lab.common.errors import BadInput, LabError
-from lab.run import cpus, ended, runner
+from lab.run import cpus, ended, runner, runs
 from lab.run.backends.base import Backend, Outcome
 from lab.run.store import Store, fresh_folder
 
@@ -252,6 +252,60 @@ def test_another_scenario_s_folder_is_refused_and_its_results_stay(tmp_path):
     done = run_command("scorecard", "--quick", "--out", str(out), "--resume")
     assert done.returncode == 2 and "holds a run of veno-wan" in done.stderr
     Store(out, True, "veno-wan")
+    assert json.loads((out / "meta.json").read_text()) == meta
+
+
+def swept(**more: object) -> dict:
+    """Return a scenario's source with two axes, and with the keys that MORE has, __ for a dot."""
+    tree = tomllib.loads(GOOD)
+    tree["axes"] = {
+        "loss_pct": {"sets": "links.wireless.loss_pct", "values": [0, 1]},
+        "path": {"choices": {"1.6 Mb/s": {"links": {"bottleneck": {"rate_mbps": 1.6}}}}},
+    }
+    for key, value in more.items():
+        scenario.set_dotted(tree, key.replace("__", "."), value)
+    return tree
+
+
+def test_what_a_run_may_go_on_with():
+    """All that adds points or changes none; the others are named, with what they were."""
+    before = swept()
+    more = {"run__seeds": 20, "run__algorithms": ["bbr"], "axes__loss_pct__values": [5]}
+    fine = swept(**more, axes__loss_pct__label="loss") | {"title": "Another", "claims": []}
+    assert runs.digest(before) == runs.digest(fine)
+    fine["run"]["harm"] = True
+    fine["axes"]["path"]["choices"]["another 2.5"] = {"links": {"bottleneck": {"rate_mbps": 2.5}}}
+    assert runs.changes(json.loads(json.dumps(before)), fine) == []
+    longer = swept(run__duration_s=60, links__wireless__delay_ms=1.5)
+    assert runs.changes(before, longer) == [
+        f"links.wireless.delay_ms 1.5, was {before['links']['wireless']['delay_ms']}",
+        f"run.duration_s 60, was {before['run']['duration_s']}",
+    ]
+    slower = swept()
+    slower["axes"]["path"]["choices"]["1.6 Mb/s"]["links"]["bottleneck"]["queue_pkts"] = 9
+    key = "axes.path.choices.1.6 Mb/s.links.bottleneck.queue_pkts"
+    assert runs.changes(before, slower) == [f"{key} 9, was not set"]
+    assert runs.digest(before) != runs.digest(slower)
+    traced = [
+        swept(links__bottleneck__trace=f"{place}/rates.csv") for place in ("mine", "/my/mine")
+    ]
+    assert runs.changes(*traced) == []
+
+
+def test_results_of_other_settings_are_not_replaced(tmp_path):
+    out = tmp_path / "out"
+    (out / "points").mkdir(parents=True)
+    meta = {"scenario": "demo", "source": scenario.load("demo").source}
+    (out / "meta.json").write_text(json.dumps(meta))
+    longer = scenario.load("demo", {"run.duration_s": "60"}).source
+    Store.check(out, True, "demo", longer)  # nothing has been measured yet
+    (out / "points" / "x.json").write_text("{}")
+    Store.check(out, True, "demo", meta["source"])
+    with pytest.raises(BadInput, match=r"other settings \(run.duration_s 60, was 100\): choose"):
+        Store(out, True, "demo", longer)
+    done = run_command("demo", "--set", "run.duration_s=60", "--out", str(out), "--resume")
+    assert done.returncode == 2 and "run.duration_s 60, was 100" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
     assert json.loads((out / "meta.json").read_text()) == meta
 
 

@@ -23,7 +23,7 @@ from lab.run.backends import open_backend
 from lab.run.backends.virtual import LAB_KERNEL, VirtualBackend
 from lab.run.build import BUILD, PROJECT
 from lab.run.children import run_to_end
-from lab.run.runs import is_run, read_meta
+from lab.run.runs import digest, is_run, read_meta
 
 RESULTS = Path("results") / "diff"
 SEEDS_MIN = 5  # with fewer nothing is certain
@@ -156,7 +156,7 @@ def _run(
     side: Side, name: str, source: dict[str, Any], algorithms: str, seeds: list[int], jobs: int
 ) -> Path:
     """Measure SIDE and return the folder."""
-    out = (RESULTS / f"{name}-{side.label}").resolve()
+    out = (RESULTS / f"{name}-{side.label}-{digest(source)}").resolve()
     out.mkdir(parents=True, exist_ok=True)
     file = out / f"{name}.toml"
     file.write_text(as_toml({key: v for key, v in source.items() if key != "question"}))

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Folders of finished runs, as those read them who did not make them."""
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lab.ask import linktraces
 from lab.ask.scenario import TEXTS
 from lab.common.errors import BadInput
 
@@ -14,6 +16,8 @@ META, RESULTS = "meta.json", "results.jsonl"
 SHOWN = 12  # characters of a digest, as of a commit
 NOT_MEASURED = (*TEXTS, "claims")  # of a scenario
 NOT_ASKED = ("run.algorithms", "run.seeds", "run.keep_samples")
+CHANGES_SHOWN = 3
+DIGITS = 6  # of a digest in the name of a folder
 
 
 def is_run(folder: Path) -> bool:
@@ -76,6 +80,52 @@ def check_alike(first: dict[str, Any], second: dict[str, Any]) -> None:
     one, other = map(_asked, (first, second))
     if unlike := [key for key in one | other if one.get(key) != other.get(key)]:
         raise BadInput(f"the two runs did not ask the same: they differ in {', '.join(unlike)}")
+
+
+def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Return what is not as it was BEFORE in a scenario's source NOW, of all that results follow
+    from: "key value, was value". More algorithms, seeds, places or figures of rivals are no change:
+    what was measured stays what it was."""
+    one, other = (_asked({"source": of}) for of in (_common(before, now), _common(now, before)))
+    keys = [key for key in other | one if one.get(key) != other.get(key)]
+    found = [f"{key} {_told(other.get(key))}, was {_told(one.get(key))}" for key in keys]
+    if len(found) > CHANGES_SHOWN:
+        found[CHANGES_SHOWN:] = [f"and {len(found) - CHANGES_SHOWN} more"]
+    return found
+
+
+def digest(source: dict[str, Any]) -> str:
+    """Name all that results of a scenario's SOURCE follow from, but for algorithms, seeds and which
+    of the places it has."""
+    asked = json.dumps(_asked({"source": source}), sort_keys=True)
+    return hashlib.sha256(asked.encode()).hexdigest()[:DIGITS]
+
+
+def _common(source: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return SOURCE without what may differ from OTHER where a run goes on, and with trace files by
+    their names, wherever the scenario's file was when it was read."""
+    source = json.loads(json.dumps(source))
+    source.get("run", {}).pop("harm", None)
+    for name, axis in source.get("axes", {}).items():
+        theirs = other.get("axes", {}).get(name, {})
+        choices = axis.get("choices", {})
+        axis["choices"] = {key: v for key, v in choices.items() if key in theirs.get("choices", {})}
+        for key in ("count", "marks"):
+            axis.get("random", {}).pop(key, None)
+    _name_traces(source)
+    return source
+
+
+def _name_traces(value: Any) -> None:
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(item, dict | list):
+            _name_traces(item)
+        elif key in linktraces.KEYS and isinstance(item, str):
+            value[key] = Path(item).name
+
+
+def _told(value: Any) -> str:
+    return "not set" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _asked(meta: dict[str, Any]) -> dict[str, Any]:

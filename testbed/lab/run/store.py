@@ -16,7 +16,7 @@ from typing import Any
 from lab.ask.points import Point
 from lab.common.errors import BadInput, writing
 from lab.run.cpus import NO_LOCKS
-from lab.run.runs import META, read_meta
+from lab.run.runs import META, changes, read_meta
 
 SAMPLES = ("flows.csv", "hops.csv")
 AGENTS = "agents.csv"  # where nodes help an algorithm
@@ -50,13 +50,17 @@ def sample_names(point: Point, raw: Path, keep_samples: bool) -> list[str]:
 
 class Store:
     @staticmethod
-    def check(folder: Path, resume: bool, scenario: str = "") -> None:
-        """Refuse, before anything is built or written, a FOLDER that a run of SCENARIO may not
-        use: one with results, or, to go on in, one of another scenario, whose they would be lost
-        to. Which seeds, algorithms or values a run has may change from one sitting to the next."""
+    def check(
+        folder: Path, resume: bool, scenario: str = "", source: dict[str, Any] | None = None
+    ) -> None:
+        """Refuse, before anything is built or written, a FOLDER that a run of SCENARIO, which has
+        this SOURCE, may not use: one with results, or, to go on in, one of another scenario or of
+        this with other settings, whose they would be lost to. Which seeds, algorithms or values a
+        run has may change from one sitting to the next."""
         if folder.exists() and not folder.is_dir():
             raise BadInput(f"{folder} is a file: choose another --out")
-        if not resume and any((folder / "points").glob("*.json")):
+        finished = any((folder / "points").glob("*.json"))
+        if not resume and finished:
             raise BadInput(
                 f"{folder} already holds results: add --resume to go on, or choose another --out"
             )
@@ -66,15 +70,28 @@ class Store:
                 raise BadInput(
                     f"{folder} holds a run of {other}, not of {scenario}: choose another --out"
                 )
+        if source and finished and (folder / META).is_file():
+            changed = changes(read_meta(folder).get("source", source), source)
+            if changed:
+                raise BadInput(
+                    f"{folder} holds results of other settings ({'; '.join(changed)}): choose"
+                    " another --out, or move that folder away"
+                )
 
-    def __init__(self, folder: Path, resume: bool = True, scenario: str = ""):
+    def __init__(
+        self,
+        folder: Path,
+        resume: bool = True,
+        scenario: str = "",
+        source: dict[str, Any] | None = None,
+    ):
         """Take FOLDER, for check() see there: what it refuses may have come since it looked."""
         self.folder = folder
         with writing(folder, "choose --out"):
             for name in ("points", "samples", "logs"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
         self._lock()
-        self.check(folder, resume, scenario)
+        self.check(folder, resume, scenario, source)
         for name in ("logs", "samples"):  # what an interrupted run left half-written
             for part in (folder / name).glob("*.part"):
                 part.unlink()

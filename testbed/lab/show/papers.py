@@ -20,7 +20,7 @@ from lab.common.exits import EXIT_BAD_INPUT, EXIT_FAILED
 from lab.run import runs
 from lab.run.build import PROJECT, TESTBED
 from lab.run.children import run_to_end
-from lab.run.store import write_atomically
+from lab.run.store import Store, write_atomically
 from lab.show import describe, papersindex, resultsindex
 from lab.show.listing import point_count
 
@@ -99,6 +99,8 @@ def main(
     if quick:
         chosen = _cheap(chosen)
         _check_quick([out / one.id for one in chosen])
+    for one in chosen:
+        Store.check(out / one.id, True, one.id, one.source)
     failed = [one.id for one in chosen if not _run(one, out / one.id, count, jobs)]
     there = [one for one in papersindex.experiments().values() if runs.is_run(out / one.id)]
     note = _smoke([out / one.id for one in there])
