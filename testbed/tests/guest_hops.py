@@ -95,6 +95,8 @@ def main():
         "limit": refused(rate_mbps=5, queue_pkts=30, delay_ms=22),
         "order": refused(delay_ms=10, jitter_ms=5),
         "aqm": refused(rate_mbps=5, queue_pkts=30, aqm="codle"),
+        "runs": refused(burst_pkts=3),
+        "none": refused(burst_pkts=3, loss_pct=0, queue_pkts=1),
         "queue": most_queued(),
         "varies": run(500_000, rate_mbps=2, queue_pkts=50, delay_ms=20, jitter_ms=5),
     }

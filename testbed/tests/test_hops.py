@@ -50,6 +50,8 @@ def test_a_trace_gives_the_rate_over_time(found):
 def test_what_is_wrong_is_said(found):
     assert found["typo"] == "WirelessHop takes no los_pct: did you mean loss_pct?"
     assert "loss_pct = 120" in found["range"]
+    assert found["runs"].startswith("WirelessHop: burst_pkts needs loss_pct")
+    assert found["none"].startswith("WirelessHop: queue_pkts needs rate_mbps")
     assert found["aqm"].startswith("unknown WirelessHop.aqm 'codle': did you mean 'codel'")
 
 

@@ -47,6 +47,35 @@ def source(**changes):
     return tree
 
 
+BURSTS = """
+title = "t"
+links.bottleneck = { rate_mbps = 2, queue_pkts = 50 }
+links.wireless = { delay_ms = 45 }
+flows = [{ name = "tcp" }]
+run = { algorithms = ["reno"], duration_s = 20 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "settings"),
+    [
+        ("", {"links.wireless.loss_pct": "0"}),
+        ('axes.x = { sets = "links.wireless.loss_pct", values = [0, 1] }', {}),
+        ("axes.x.choices.a.links.wireless.loss_pct = 1", {}),
+        ('events = [{ at_s = 5, link = "wireless", loss_pct = 1 }]', {}),
+        ("", {"links.wireless.burst_pkts": "0"}),
+    ],
+)
+def test_losses_that_come_in_bursts_are_asked_for(tmp_path, more, settings):
+    """A loss of 0 may be a place of a sweep; of a hop that nothing gives losses it is a mistake."""
+    path = tmp_path / "bursts.toml"
+    path.write_text(BURSTS + more)
+    scenario.load(str(path), {"links.wireless.burst_pkts": "3"} | settings)
+    path.write_text(BURSTS)
+    with pytest.raises(BadInput, match=r"^links.wireless: burst_pkts needs loss_pct"):
+        scenario.load(str(path), {"links.wireless.burst_pkts": "3"})
+
+
 def test_every_scenario_of_the_project_is_good():
     assert scenario.list_scenarios()
     for path in scenario.list_scenarios():
@@ -69,6 +98,10 @@ def test_every_scenario_of_the_project_is_good():
         ({"links__bottleneck__aqm": "codle"}, "did you mean 'codel'"),
         ({"links__wireless__aqm": "codel"}, "needs queue_pkts"),
         ({"links__bottleneck__queue_bdp": 1}, "not both"),
+        (
+            {"links__bottleneck": {"queue_bdp": 1, "rate_mbps": 2, "loss_pct": 1}},
+            "links.bottleneck: queue_bdp needs rate_mbps or trace, and no loss_pct",
+        ),
         ({"links__wireless__queue_bdp": 1}, "with rate_mbps"),
         ({"links__bottleneck__policer_burst_ms": 10}, "no queue, loss or delay"),
         ({"links__bottleneck": {"policer_burst_ms": 10}}, "needs rate_mbps"),

@@ -17,7 +17,7 @@ from pathlib import Path
 import mininet.link
 
 from lab.ask import lablink, links
-from lab.ask.linkrules import check_link
+from lab.ask.linkrules import check_bursts, check_link
 from lab.ask.seeds import derived_seed
 from lab.ask.topologies import Chain
 from lab.common.errors import BadInput
@@ -62,6 +62,7 @@ class WirelessHop(mininet.link.Link):
         link = links.Link(**{key: options[key] for key in cls.keys & options.keys()})
         try:
             check_link(cls.__name__, link, cls.holds_delayed)
+            check_bursts(cls.__name__, bool(link.burst_pkts), "loss_pct" in options)
         except BadInput as error:
             raise ValueError(str(error)) from None
 

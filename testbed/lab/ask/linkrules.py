@@ -31,17 +31,25 @@ def check_link(where: str, link: Link, holds_delayed: bool = True) -> None:
     if link.aqm and not (link.queue_pkts or link.queue_bdp):
         raise BadInput(f"{where}: aqm needs queue_pkts, the most it may hold")
     _check_traces(where, link)
+    queue = "queue_bdp" if link.queue_bdp else "queue_pkts"  # the latter follows from the former
     if link.queue_pkts and (link.loss_pct or link.loss_trace or not link.has_rate):
         raise BadInput(
-            f"{where}: queue_pkts needs rate_mbps or trace, and no loss_pct on the same hop, or the"
+            f"{where}: {queue} needs rate_mbps or trace, and no loss_pct on the same hop, or the"
             " cause of a drop would be unknown; put the loss on another hop"
         )
     delays = link.delay_ms or link.spread_ms or link.aggregate_ms
     if link.queue_pkts and delays and holds_delayed:
         raise BadInput(
-            f"{where}: queue_pkts and a delay on one hop, where packets in flight would count as"
+            f"{where}: {queue} and a delay on one hop, where packets in flight would count as"
             " queued; put the delay on another hop"
         )
+
+
+def check_bursts(where: str, bursts: bool, losses: bool) -> None:
+    """Refuse BURSTS that somebody asks for WHERE no LOSSES are: they would do nothing. A loss_pct
+    of 0 that is named, or swept, is asked for."""
+    if bursts and not losses:
+        raise BadInput(f"{where}: burst_pkts needs loss_pct, the losses that come in such runs")
 
 
 def _check_traces(where: str, link: Link) -> None:

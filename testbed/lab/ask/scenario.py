@@ -24,6 +24,7 @@ from lab.ask.figures import (
     PACKET_FIGURES,
 )
 from lab.ask.flows import check_algorithm, check_algorithms, check_way, parse_flows
+from lab.ask.linkrules import check_bursts
 from lab.ask.links import Link
 from lab.ask.parts import WIFI_AP, WIRELESS, Axis, Claim, Flow, Run, Scenario
 from lab.ask.paths import (
@@ -82,7 +83,24 @@ def load(name: str, overrides: dict[str, str] | None = None) -> Scenario:
     source = read(path)
     for key, text in (overrides or {}).items():
         override(source, key, text)
-    return parse(path.stem, source)
+    scenario = parse(path.stem, source)
+    _check_bursts(scenario)
+    return scenario
+
+
+def _check_bursts(scenario: Scenario) -> None:
+    """Refuse a hop whose losses are to come in runs and that nothing gives losses: neither its own
+    table nor an axis nor an event."""
+    pieces = [scenario.source, *(of for axis in scenario.axes for of in axis.choices.values())]
+    swept = {axis.sets for axis in scenario.axes}
+    swept |= {key for axis in scenario.axes for key in axis.random.get("sets", {})}
+    lossy = {event.link for event in scenario.events if "loss_pct" in event.changes}
+    for hop in scenario.topology.all_hops:
+        tables = [piece.get("links", {}).get(hop, {}) for piece in pieces]
+        bursts = any(of.get("burst_pkts") for of in tables) or f"links.{hop}.burst_pkts" in swept
+        losses = any("loss_pct" in of for of in tables) or f"links.{hop}.loss_pct" in swept
+        eventful = hop in lossy or any("events" in piece for piece in pieces[1:])
+        check_bursts(f"links.{hop}", bursts, losses or eventful)
 
 
 def _find_traces(source: Any, folder: Path) -> None:
