@@ -95,6 +95,7 @@ def main():
         "limit": refused(rate_mbps=5, queue_pkts=30, delay_ms=22),
         "order": refused(delay_ms=10, jitter_ms=5),
         "aqm": refused(rate_mbps=5, queue_pkts=30, aqm="codle"),
+        "tclink": [refused(**{key: 1}) for key in ("bw", "jitter", "max_queue_size")],
         "runs": refused(burst_pkts=3),
         "none": refused(burst_pkts=3, loss_pct=0, queue_pkts=1),
         "queue": most_queued(),

@@ -49,6 +49,9 @@ def test_a_trace_gives_the_rate_over_time(found):
 
 def test_what_is_wrong_is_said(found):
     assert found["typo"] == "WirelessHop takes no los_pct: did you mean loss_pct?"
+    wanted = ("bw: did you mean rate_mbps?", "jitter: did you mean jitter_ms?")
+    wanted += ("max_queue_size: did you mean queue_pkts?",)  # who comes from TCLink
+    assert found["tclink"] == [f"WirelessHop takes no {told}" for told in wanted]
     assert "loss_pct = 120" in found["range"]
     assert found["runs"].startswith("WirelessHop: burst_pkts needs loss_pct")
     assert found["none"].startswith("WirelessHop: queue_pkts needs rate_mbps")

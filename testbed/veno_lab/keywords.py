@@ -15,11 +15,19 @@ LINK_KEYS = {
 SWITCH_KEYS = {"dpid", "opts", "privateDirs", "listenPort", "inNamespace", "isSwitch", "batch"}
 
 
+# Mininet's TCLink's, and what is called otherwise here as its unit is in its name
+TCLINK = {
+    "bw": "rate_mbps", "delay": "delay_ms", "jitter": "jitter_ms", "loss": "loss_pct",
+    "max_queue_size": "queue_pkts",
+}  # fmt: skip
+
+
 def refuse_unknown(who: str, given: Iterable[str], known: Iterable[str], cure: str = "") -> None:
     """Refuse the first of the keywords GIVEN to WHO that is not KNOWN: TypeError, with CURE if
     there is one for it, or with those that were probably meant."""
     for key in given:
         if key not in known:
-            near = nearest(key, known)
+            ours = TCLINK.get(key)
+            near = [ours] if ours in known else nearest(key, known)
             hint = f": did you mean {' or '.join(near)}?" if near else ""
             raise TypeError(f"{who} takes no {key}{hint or cure}")
