@@ -14,6 +14,7 @@ from lab.ask import points, scenario
 from lab.ask.scenario import list_scenarios
 from lab.commands import COMMANDS
 from lab.common.errors import nearest, unknown
+from lab.run import build as builds
 from lab.run.build import PROJECT
 from lab.show import describe, listing, picture
 
@@ -153,6 +154,27 @@ def test_every_scenario_can_be_shown(path):
     assert all(hop in drawn for hop in hops) and f"testbed/run {path.stem}" in told
     assert max(map(len, told.splitlines())) <= 120
     assert 1 < describe.expected_s(loaded) < 1e6
+
+
+def test_what_is_shown_can_be_run(tmp_path):
+    """An algorithm that no kernel has is told of, also one of a rival, and what the first run does
+    besides, without building anything."""
+    told = veno_lab("show", "demo", "--algorithms", "bbr2,jtcp").stdout
+    assert re.search(r"Algorithms: bbr2, jtcp\n  bbr2: .*did you mean bbr\?.*--module", told)
+    assert "jtcp:" not in told and "Cost: 96 points" in told
+    told = veno_lab("show", "coexist", "--set", 'flows.1.algorithm="zzz"').stdout
+    assert re.search(r"^  zzz: .*--module$", told, re.M)
+    wrong = veno_lab("show", "demo", "--algorithms", "bbr 2")
+    assert wrong.returncode == 2 and "no name of an algorithm" in wrong.stderr
+    first = "first run"
+    assert first in veno_lab("show", "demo", LAB_BUILD=str(tmp_path / "none")).stdout
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_lab_knows_what_it_has_built(backend):
+    assert backend.build.is_made and builds.built_uml_kernel() == backend.build.kernel
+    told = veno_lab("show", "demo", "--algorithms", "dctcp").stdout
+    assert "dctcp:" not in told and "first run" not in told
 
 
 def test_a_picture_says_what_each_hop_does():

@@ -50,6 +50,10 @@ def test_the_kernel_is_asked_for_names_that_the_lab_does_not_know(backend):
     usermodules.check(backend, sweep(backend, "dctcp", "reno"))
     with pytest.raises(BadInput, match=r"unknown .*; one of your own: --module \./my_cc\.c$"):
         usermodules.check(backend, sweep(backend, "my_cc"))
+    with pytest.raises(BadInput) as refused:
+        usermodules.check(backend, sweep(backend, "zzz"))
+    listed = set(re.split(r"[ ,;]+", str(refused.value)))
+    assert {"bbr", "dctcp", "uddj"} <= listed and not {"classify", "wireless", "udp"} & listed
 
 
 def test_a_module_of_a_users_own_runs(backend, tmp_path):

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The flows of a scenario, read and checked, and the algorithms that they may have."""
 
-from lab.ask.algorithms import is_algorithm_name
+from lab.ask.algorithms import ALGORITHMS, UDP, is_algorithm_name
 from lab.ask.links import Link
 from lab.ask.parts import UNDER_TEST, WIFI_AP, WIRELESS, Flow, Scenario, Topology
 from lab.ask.tables import build, is_name
 from lab.common.errors import BadInput, unknown
 
 MAX_FLOWS = 100
+# What somebody may have meant who misspelled a name: not the two that are there for experiments with
+# TFRC alone, nor the name of none.
+OFFERED = tuple(name for name in ALGORITHMS if name not in ("classify", "wireless", UDP))
 TRANSPORTS = ("tcp", "sctp", "tfrc", "udp")
 
 

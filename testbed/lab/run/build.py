@@ -204,7 +204,7 @@ class Build:
         source = self.kernel.source
         if source is None:
             return "there is no source of it"
-        answer = BUILD / "sctp" / f"{self.kernel.key}-{self._sctp_key}.answer"
+        answer = self._sctp_answer
         if not answer.exists():
             if self.kernel.sysroot:
                 source = self.kernel.sysroot / source.relative_to("/")
@@ -220,6 +220,17 @@ class Build:
             part.write_text(said)
             part.replace(answer)
         return answer.read_text()
+
+    @property
+    def _sctp_answer(self) -> Path:
+        return BUILD / "sctp" / f"{self.kernel.key}-{self._sctp_key}.answer"
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is all that make_stage() would build, as far as can be seen without
+        building anything."""
+        answered = self._sctp_answer.exists() or not self.kernel.source
+        return answered and (self.stage / "complete").exists()
 
     def key(self, algorithms: set[str], wireless: bool = False, lablinks: bool = False) -> str:
         """Name what a point with these ALGORITHMS depends on; ours count only where they run, the
@@ -411,7 +422,19 @@ def uml_kernel(variant: str = "lab") -> Kernel:
     """Return the lab kernel, built if it is missing; VARIANT: kernels/VARIANT.config on top."""
     setup("packages")
     setup("kernel", variant)
-    folder = Path(setup_paths(variant)["kernel"])
+    return _uml_kernel_in(Path(setup_paths(variant)["kernel"]))
+
+
+def built_uml_kernel() -> Kernel | None:
+    """Return the lab kernel if it has been built; nothing is."""
+    try:
+        folder = Path(setup_paths("lab").get("kernel", ""))
+    except LabError:  # no source of it either
+        return None
+    return _uml_kernel_in(folder) if (folder / "complete").exists() else None
+
+
+def _uml_kernel_in(folder: Path) -> Kernel:
     release = (folder / "release").read_text().strip()
     built = folder / "obj"
     return Kernel(

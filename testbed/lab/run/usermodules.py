@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.ask.algorithms import KERNEL_MODULE_PREFIX, NAME_MAX
+from lab.ask.flows import OFFERED
 from lab.ask.points import Point
-from lab.common.errors import BadInput, LabError, writing
+from lab.common.errors import BadInput, LabError, unknown, writing
 from lab.run import build as builds
 from lab.run.backends.base import Backend, Offered
 from lab.run.build import Build, UserModule
@@ -80,13 +81,16 @@ def check(backend: Backend, points: list[Point]) -> None:
     """Refuse what BACKEND cannot run; tell how an algorithm that is not there may come."""
     try:
         backend.check(points)
-    except BadInput as error:
+    except BadInput:
         build = backend.build
         lacking = [name for name in backend.unknown_modules(points) if not build.kernel.has(name)]
-        if not lacking or build.user or build.kernel.key.startswith(HOST):
+        if not lacking or build.user:
             raise
         name = lacking[0].removeprefix(KERNEL_MODULE_PREFIX)
-        raise BadInput(f"{error}; one of your own: --module ./{name}.c") from None
+        known = {*OFFERED, *build.kernel.algorithms()}
+        error = unknown(f"algorithm of Linux {build.kernel.release}", name, known)
+        own = "" if build.kernel.key.startswith(HOST) else f"; one of your own: --module ./{name}.c"
+        raise BadInput(f"{error}{own}") from None
 
 
 def idle(build: Build, points: list[Point]) -> list[UserModule]:
