@@ -192,3 +192,18 @@ def test_marks_change_no_point():
         for of in (with_marks, without)
     )
     assert [point.id for point in one] == [point.id for point in other]
+
+
+def test_the_headline_says_what_the_others_have_where_there_are_some():
+    """At every second place a rival has a tenth of what can be carried."""
+    loaded = scenario.parse("test", tree())
+    results = results_of(loaded)
+    for result in results:
+        if result["axes"]["place"] % 2:
+            bytes_steady = 0.1 * result["bound_mbps"] * 90 * 1e6 / 8
+            other = {"under_test": False, "kind": "rival", "bytes_steady": bytes_steady}
+            result["flows"].append(result["flows"][0] | other)
+    text = words.headline(loaded, results)
+    assert text.startswith("Over 20 random places, with all flows beside it, of the bound")
+    assert text.count("(the others 0.100, where there are some)") == 2
+    assert "the others" not in words.headline(loaded, results_of(loaded))

@@ -453,6 +453,45 @@ def test_what_all_carry_together_is_not_said_to_be_of_the_rows_algorithm(tmp_pat
     assert "together" not in write(alone, make_results(alone, ("jtcp",)), tmp_path / "alone")
 
 
+def make_rivals(kept: float) -> tuple[Scenario, list[dict]]:
+    """Return a run with harm, of jtcp beside which a cubic keeps so many Mb/s of the four that it
+    has beside reno and its own kind; the sum is higher with jtcp."""
+    flows = [{"name": "tested"}, {"name": "beside", "algorithm": "cubic"}]
+    scenario = make_scenario(flows=flows)
+    results = make_results(scenario, ("jtcp", "reno", "cubic"), seeds=6)
+    for result in results:
+        other = kept if result["algorithm"] == "jtcp" else 4.0
+        for flow, mbps in zip(result["flows"], (8.4 - other, other), strict=True):
+            mbps *= 1 + result["seed"] / 1000
+            flow |= {"goodput_mbps": mbps, "bytes_steady": mbps * 1e6 / 8 * 190}
+        result |= {"goodput_mbps": 8.4 if result["algorithm"] == "jtcp" else 8.2}
+        result |= {"bound_mbps": 9.0, "harm_goodput": 1 - other / 4, "harm_timeouts": 0.25}
+    return scenario, results
+
+
+def test_the_headline_says_what_others_kept_of_what_they_have_beside_the_best():
+    scenario, results = make_rivals(3.5)
+    text = words.headline(scenario, results)
+    assert "; the sum is 2 % above the best with one of the kernel's own, reno with 8.20" in text
+    assert re.search(r", where the others have 4\.01 \[[^]]+\]: beside jtcp 12 % less\.$", text)
+    assert words.headline(*make_rivals(4.0)).endswith(": beside jtcp as much, by the intervals.")
+    assert words.headline(*make_rivals(4.2)).endswith(": beside jtcp 5 % more.")
+
+
+def test_harm_is_shown_where_a_run_has_it(tmp_path):
+    scenario, results = make_rivals(3.0)
+    told = printed(scenario, results).split(terminal.HARM_NOTE)[1]
+    assert re.search(r"^jtcp +0\.25 \[", told, re.M) and re.search(r"^cubic +\*?0\.00", told, re.M)
+    html = write(scenario, results, tmp_path)
+    check_page(html)
+    assert "Harm to the rivals&#39; goodput" in section(html, "Each kind of flow")
+    measures = section(html, "Further measures")
+    assert "Harm to the rivals&#39; timeouts" in measures and "rivals&#39; goodput" not in measures
+    plain = make_mixed((10.0, 2.5, 6.4))
+    assert terminal.HARM_NOTE not in printed(*plain)
+    assert "Harm to" not in write(*plain, tmp_path / "plain")
+
+
 def test_the_headline_goes_by_who_is_at_the_middle():
     """Others may be elsewhere only."""
     scenario, results = make_mixed((10.0, 2.5, 6.4), {"loss_pct": LOSS_AXIS | {"values": [1, 3]}})

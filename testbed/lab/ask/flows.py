@@ -8,8 +8,8 @@ from lab.ask.tables import build, is_name
 from lab.common.errors import BadInput, unknown
 
 MAX_FLOWS = 100
-# What somebody may have meant who misspelled a name: not the two that are there for experiments with
-# TFRC alone, nor the name of none.
+# What somebody may have meant who misspelled a name: not the two that are there for experiments
+# with TFRC alone, nor the name of none.
 OFFERED = tuple(name for name in ALGORITHMS if name not in ("classify", "wireless", UDP))
 TRANSPORTS = ("tcp", "sctp", "tfrc", "udp")
 

@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from lab.ask.figures import JITTER_RATIOS, MEDIUM_FIGURES
+from lab.ask.figures import HARM_FIGURES, JITTER_RATIOS, MEDIUM_FIGURES
 from lab.ask.parts import Scenario
 from lab.judge.claims import Verdict
 from lab.judge.verdicts import HEAD as SCORE_HEAD
@@ -21,7 +21,15 @@ from lab.judge.verdicts import Score, scores
 from lab.run.store import write_atomically
 from lab.show import explorer, overplaces, plots, scatter
 from lab.show.overtime import Figures, agents, over_time, ratios
-from lab.show.tables import HEADLINE, flow_table, is_mixed, metric_table, worst_tables
+from lab.show.tables import (
+    HARM,
+    HEADLINE,
+    flow_table,
+    harm_table,
+    is_mixed,
+    metric_table,
+    worst_tables,
+)
 from lab.show.words import (
     claim_row,
     headline,
@@ -38,7 +46,7 @@ DETAILS = (
     "goodput_whole_mbps", "fair_share", "retransmits", "timeouts", "queue_delay_ms_p95",
     "srtt_ms_p50", "owd_ms_p95", "power_mbps_per_s", "loss_random", "loss_congestion",
     "ce_marks", "jain",
-    "fct_s_p50", "fct_s_p95", "unfinished", *JITTER_RATIOS, *MEDIUM_FIGURES,
+    "fct_s_p50", "fct_s_p95", "unfinished", *HARM_FIGURES, *JITTER_RATIOS, *MEDIUM_FIGURES,
 )  # fmt: skip
 WITH_FIGURE = ("fair_share", "retransmits", "timeouts", "queue_delay_ms_p95", "jain", "fct_s_p95")
 SHARE_DELAY = "share-delay"
@@ -129,6 +137,8 @@ def _kinds(
     if _has_fairness(results):
         figure = figures.add_metric(scenario, results, "jain")
         kinds.append({"table": metric_table(scenario, results, "jain", names), "figure": figure})
+    if harm := harm_table(scenario, results, names):
+        kinds.append({"table": harm, "figure": None})
     return kinds
 
 
@@ -144,7 +154,8 @@ def _details(
     details = []
     with_figure = (*WITH_FIGURE, scatter.DELAY) if overplaces.applies(scenario) else WITH_FIGURE
     shown = [*_details_of(results), *overplaces.marked(scenario)]
-    shown = [name for name in dict.fromkeys(shown) if name not in ("jain", HEADLINE)]  # shown above
+    above = ("jain", HEADLINE, HARM)  # shown there
+    shown = [name for name in dict.fromkeys(shown) if name not in above]
     for name in shown:
         if any(result.get(name) is not None for result in results):
             figure = figures.add_metric(scenario, results, name) if name in with_figure else None

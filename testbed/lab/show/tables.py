@@ -13,6 +13,7 @@ from lab.show import overplaces, plots
 from lab.show.plots import Cells, Metric, Place
 
 HEADLINE = "goodput_mbps"
+HARM = "harm_goodput"
 
 
 @dataclass(frozen=True)
@@ -317,6 +318,13 @@ def kinds_table(scenario: Scenario, results: list[dict], names: list[str]) -> Me
     return replace(table, id="kinds", bound=[], rows=rows)
 
 
+def harm_table(scenario: Scenario, results: list[dict], names: list[str]) -> MetricTable | None:
+    """Return the table of what is taken from rivals, if the run has that (run.harm)."""
+    if not any(result.get(HARM) is not None for result in results):
+        return None
+    return metric_table(scenario, results, HARM, names, whole=False)
+
+
 def is_mixed(results: list[dict]) -> bool:
     """Say whether the headline's goodput is of flows under test and of others beside them."""
     counted = [[f for f in r["flows"] if not f.get("cross")] for r in results]
@@ -330,6 +338,11 @@ def carried_mbps(result: dict[str, Any], *, under_test: bool) -> float | None:
     of = [flow["bytes_steady"] for flow in flows if flow["under_test"] == under_test]
     steady_s = result["params"]["duration_s"] - result["params"]["warmup_s"]
     return sum(of) * 8e-6 / steady_s if of else None
+
+
+def carried(results: list[dict], *, under_test: bool) -> list[dict]:
+    """Return RESULTS with that part as their goodput, without those that have none."""
+    return _valued(results, lambda result: carried_mbps(result, under_test=under_test))
 
 
 def _is_tested(flow: dict[str, Any]) -> bool:

@@ -13,12 +13,23 @@ from lab.ask.parts import Scenario
 from lab.ask.points import rivals
 from lab.judge.claims import Verdict
 from lab.show import overplaces, plots
-from lab.show.tables import HEADLINE, Cell, MetricTable, is_mixed, kinds_table, metric_table
+from lab.show.tables import (
+    HEADLINE,
+    Cell,
+    MetricTable,
+    harm_table,
+    is_mixed,
+    kinds_table,
+    metric_table,
+)
 from lab.show.words import ENOUGH_SEEDS, SEEDS_FOR_95, claim_row
 
 COLOURS = {
     "holds": "green", "does not hold": "red", "undecided": "yellow", "not measured": "dim",
 }  # fmt: skip
+
+
+HARM_NOTE = "harm to the others' goodput: 0 is as beside their own kind, 1 takes all"
 
 
 def print_table(
@@ -38,6 +49,10 @@ def print_table(
         console.print()
         console.print(Text(_kinds_note(results, over_places=overplaces.applies(scenario))))
         _print_columns(kinds, console)
+    if harm := harm_table(scenario, results, names):
+        console.print()
+        console.print(Text(f"{HARM_NOTE}; * least"))
+        _print_columns(harm, console)
     if verdicts:
         console.print()
         console.print(_claims_table(verdicts, console))

@@ -11,7 +11,7 @@ from lab.measure.stats import Estimate, estimate
 from lab.run.runs import user_modules
 from lab.show import overplaces, plots
 from lab.show.plots import Cells, Metric, Place
-from lab.show.tables import HEADLINE, as_shown, carried_mbps, is_mixed
+from lab.show.tables import HEADLINE, as_shown, carried, is_mixed
 
 ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
 SEEDS_FOR_95 = 6
@@ -54,6 +54,7 @@ def headline(scenario: Scenario, results: list[dict]) -> str:
         sentence += _kinds(scenario, results, lead, place)
     if mine and theirs:
         sentence += "; " + _against(ours[mine], theirs, peers[theirs], shown, mixed)
+        sentence += _kept(scenario, results, mine, theirs, place) if mixed else ""
     return sentence + "." + _wins(cells, is_mixed(results))
 
 
@@ -64,6 +65,8 @@ def _over_places(scenario: Scenario, results: list[dict]) -> str:
     if not here:
         return "No place has a result."
     shown, told = overplaces.metric(HEADLINE), []
+    of_others = carried(results, under_test=False) if is_mixed(results) else []
+    others = overplaces.spreads(scenario, of_others, HEADLINE)
     for ours in (True, False):
         side = {name: of for name, of in here.items() if plots.style(name).ours == ours}
         if side:
@@ -73,6 +76,9 @@ def _over_places(scenario: Scenario, results: list[dict]) -> str:
                 f"{name} {plots.number(mean, shown.digits)} by the mean and"
                 f" {plots.text(median, shown)} by the median"
             )
+            if (name, rest) in others:
+                others_mean = plots.number(others[name, rest].mean, shown.digits)
+                told[-1] += f" (the others {others_mean}, where there are some)"
     at = overplaces.rest_text(scenario, rest)
     whole = "with all flows beside it, " if is_mixed(results) else ""
     count = max(len(spread.values) for spread in here.values())
@@ -86,11 +92,26 @@ def _kinds(scenario: Scenario, results: list[dict], name: str, place: Place) -> 
     """Return what those of NAME and what the others have of what all carry together."""
     found = []
     for under_test, whose in ((True, f"those of {name}"), (False, "the others")):
-        parts = [(r, carried_mbps(r, under_test=under_test)) for r in results]
-        valued = [r | {HEADLINE: mbps} for r, mbps in parts if mbps is not None]
+        valued = carried(results, under_test=under_test)
         if value := plots.estimates(scenario, valued, HEADLINE).get((name, place)):
             found.append(f"{whose} {plots.text(value, plots.metric(HEADLINE))}")
     return f": {', '.join(found)}" if found else ""
+
+
+def _kept(scenario: Scenario, results: list[dict], mine: str, theirs: str, place: Place) -> str:
+    """Return what the others have beside THEIRS, and how much less or more they keep beside MINE: a
+    sum may be high for what was taken from them."""
+    of_others = plots.estimates(scenario, carried(results, under_test=False), HEADLINE)
+    kept, usual = of_others.get((mine, place)), of_others.get((theirs, place))
+    if not kept or not usual:
+        return ""
+    told = f", where the others have {plots.text(usual, plots.metric(HEADLINE))}: beside {mine}"
+    if kept.low <= usual.high and usual.low <= kept.high:
+        return f"{told} as much, by the intervals"
+    if not usual.median:
+        return f"{told} more"
+    percent = 100 * (kept.median / usual.median - 1)
+    return f"{told} {abs(percent):.0f} % {'more' if percent > 0 else 'less'}"
 
 
 def _best(values: dict[str, Estimate]) -> str:
