@@ -183,15 +183,17 @@ def test_a_run_is_repeated_from_what_it_says_of_itself():
 def test_a_run_of_too_few_seeds_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
     run = write_run(tmp_path / "mine", 1.0)
     meta = {"scenario": "demo", "source": {}, "algorithms": ["reno"], "seeds": [1, 2]}
+    meta["command"] = f"testbed/run demo --module './my cc.c' --seeds 2 --out {run} --set a=1"
     (run / "meta.json").write_text(json.dumps(meta))
     monkeypatch.setattr(sides, "_run", lambda *_: pytest.fail("it was measured"))
     wanted = sides.Wanted("", [], "", 0, 1)
     with pytest.raises(BadInput) as refused:
         sides.measure(str(run), "HEAD", wanted)
     assert str(refused.value) == (
-        f"{run} has 2 seeds, 5 are needed: run it again with --seeds 6 --out {run} --resume"
+        f"{run} has 2 seeds; 5 make a result, 6 a 95 % interval: testbed/run demo --module"
+        f" './my cc.c' --set a=1 --seeds 6 --out {run} --resume"
     )
-    with pytest.raises(BadInput, match="--seeds 4: 5 are needed"):
+    with pytest.raises(BadInput, match="--seeds 4: 5 make a result, 6 a 95 % interval"):
         sides.measure("HEAD", "HEAD", sides.Wanted("demo", [], "", 4, 1))
 
 

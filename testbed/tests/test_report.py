@@ -604,7 +604,7 @@ def test_a_published_page_says_what_to_know_before_believing_it():
     few = [result for result in results if result["seed"] < 3]
     page = publish.page(scenario, few, make_meta(results, git_dirty=True), {})
     assert re.findall("^> (.*)", page, re.M) == [
-        "Smoke test, not a result: 2 seeds, 5 needed.",
+        "Smoke test, not a result: 2 seeds; 5 make a result, 6 a 95 % interval.",
         "4 of 6 points have no result.",
         "The working tree had changes that are in no commit.",
     ]
@@ -787,6 +787,8 @@ def test_few_seeds_or_short_runs_are_no_results(tmp_path):
     html = write(scenario, few, tmp_path)
     assert "Smoke test" not in html and "93.75 %, not 95 %" in html
     assert "Smoke test" in write(scenario, few[:4], tmp_path)
+    told = "range] of 4 seeds: a smoke test, not a result (5 make a result, 6 a 95 % interval)"
+    assert told in printed(scenario, few[:4], width=120)
     assert "no interval" in write(scenario, few[:1], tmp_path)
     for result in few:
         result["params"]["duration_s"] = 5.0

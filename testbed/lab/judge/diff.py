@@ -25,8 +25,8 @@ from lab.ask.figures import LESS, METRICS, NEITHER
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
 from lab.common.exits import EXIT_NOT_MEASURED
-from lab.judge import sides
-from lab.judge.sides import SEEDS_MIN
+from lab.judge import enough, sides
+from lab.judge.enough import ENOUGH_SEEDS, NEEDED, USUAL_SEEDS
 from lab.judge.ttest import p_below, upper_tail
 from lab.measure.stats import Estimate, estimate
 from lab.run import completion
@@ -122,8 +122,8 @@ def compare(
     if not places:
         raise BadInput(f"the two have no point in common that has {' or '.join(metrics)}")
     seeds = min(len(change.changes) for change in places)
-    if seeds < SEEDS_MIN:
-        raise BadInput(f"{seeds} seeds in common: with fewer than {SEEDS_MIN} nothing is certain")
+    if seeds < ENOUGH_SEEDS:
+        raise BadInput(f"{enough.count(seeds)} in common; {NEEDED}")
     return [*_corrected(overall), *_corrected(places)]
 
 
@@ -344,7 +344,7 @@ def main(
         typer.Option(
             metavar="N",
             help="Seeds 1 to N, where neither is a folder.",
-            show_default=str(sides.SEEDS_USUAL),
+            show_default=str(USUAL_SEEDS),
         ),
     ] = None,
     jobs: options.Jobs = 0,

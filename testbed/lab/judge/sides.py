@@ -18,16 +18,16 @@ from typing import Any
 from lab.ask import scenario as scenarios
 from lab.common.errors import BadInput, LabError
 from lab.common.options import overrides
+from lab.judge import enough
+from lab.judge.enough import ENOUGH_SEEDS, NEEDED, SEEDS_FOR_95, USUAL_SEEDS
 from lab.run import usermodules
 from lab.run.backends import open_backend
 from lab.run.backends.virtual import LAB_KERNEL, VirtualBackend
 from lab.run.build import BUILD, PROJECT
 from lab.run.children import run_to_end
-from lab.run.runs import digest, is_run, read_meta
+from lab.run.runs import digest, is_run, read_meta, without_options
 
 RESULTS = Path("results") / "diff"
-SEEDS_MIN = 5  # with fewer nothing is certain
-SEEDS_USUAL = 10
 KINDS = "the folder of a run, a commit, a kernel source, or a module (.c, .ko, or its folder)"
 
 
@@ -75,15 +75,15 @@ def measure(a: str, b: str, wanted: Wanted) -> tuple[Path, Path]:
     if folders:
         text, folder = next(iter(folders.items()))
         name, source, algorithms, seeds = _as(folder)
-        if len(seeds) < SEEDS_MIN:
+        if len(seeds) < ENOUGH_SEEDS:
+            more = ["--seeds", str(SEEDS_FOR_95), "--out", text, "--resume"]
             raise BadInput(
-                f"{text} has {len(seeds)} seed{'s' * (len(seeds) != 1)}, {SEEDS_MIN} are needed:"
-                f" run it again with --seeds {SEEDS_MIN + 1} --out {text} --resume"
+                f"{text} has {enough.count(len(seeds))}; {NEEDED}: {_again(folder, more)}"
             )
     elif wanted.scenario:
-        count = wanted.seeds or SEEDS_USUAL
-        if count < SEEDS_MIN:
-            raise BadInput(f"--seeds {count}: {SEEDS_MIN} are needed")
+        count = wanted.seeds or USUAL_SEEDS
+        if count < ENOUGH_SEEDS:
+            raise BadInput(f"--seeds {count}: {NEEDED}")
         loaded = scenarios.load(wanted.scenario, overrides(wanted.settings))
         name, source = loaded.id, loaded.source
         algorithms, seeds = ",".join(loaded.run.algorithms), list(range(1, count + 1))
@@ -121,6 +121,13 @@ def _registered(module: str) -> tuple[str, ...]:
     for refused in usermodules.add(backend, [module]):
         raise LabError(refused.keep_log())
     return tuple(name for one in backend.build.user for name in one.algorithms)
+
+
+def _again(folder: Path, options: list[str]) -> str:
+    """Return the command that made the run in FOLDER, with these OPTIONS in place of its own."""
+    words = shlex.split(read_meta(folder).get("command", ""))
+    kept = without_options(words, ("--seeds", "--seed", "--out"), ("--resume",))
+    return shlex.join([*(kept or ["testbed/run", "..."]), *options])
 
 
 def _side(text: str) -> Side:

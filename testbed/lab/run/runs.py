@@ -3,7 +3,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +155,20 @@ def _read(folder: Path, name: str) -> str:
     if not (folder / name).is_file():
         raise BadInput(f"{folder} is not the folder of a finished run: it has no {name}")
     return (folder / name).read_text(errors="replace")
+
+
+def without_options(
+    arguments: list[str], valued: Container[str], flags: Container[str]
+) -> list[str]:
+    """Return the ARGUMENTS of a command without those options: VALUED ones with what they are
+    given, and FLAGS."""
+    kept, skip = [], False
+    for argument in arguments:
+        name = argument.split("=")[0]
+        if not skip and name not in valued and argument not in flags:
+            kept.append(argument)
+        skip = not skip and argument in valued
+    return kept
 
 
 def user_modules(meta: dict[str, Any]) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from lab.common.errors import BadInput, writing
 from lab.judge import claims
 from lab.judge.verdicts import HEAD, Score
 from lab.run import build
-from lab.run.runs import check_measured, read_meta, read_whole
+from lab.run.runs import check_measured, read_meta, read_whole, without_options
 from lab.run.store import write_atomically
 from lab.show import (
     overplaces,
@@ -152,12 +152,7 @@ def _took(meta: dict[str, Any]) -> str:
 
 def without_places(arguments: list[str]) -> list[str]:
     """Drop where the results went, and which machines ran it: it means nothing to a reader."""
-    kept, skip = [], False
-    for argument in arguments:
-        if not skip and argument.split("=")[0] not in (*OF_PLACES, "--resume"):
-            kept.append(argument)
-        skip = not skip and argument in OF_PLACES
-    return kept
+    return without_options(arguments, OF_PLACES, ("--resume",))
 
 
 @app.command(no_args_is_help=True, context_settings=options.HELP)

@@ -12,6 +12,7 @@ from rich.text import Text
 from lab.ask.parts import Scenario
 from lab.ask.points import rivals
 from lab.judge.claims import Verdict
+from lab.judge.enough import ENOUGH_SEEDS, NEEDED, SEEDS_FOR_95
 from lab.show import overplaces, plots
 from lab.show.tables import (
     HEADLINE,
@@ -22,7 +23,7 @@ from lab.show.tables import (
     kinds_table,
     metric_table,
 )
-from lab.show.words import ENOUGH_SEEDS, SEEDS_FOR_95, claim_row
+from lab.show.words import claim_row
 
 COLOURS = {
     "holds": "green", "does not hold": "red", "undecided": "yellow", "not measured": "dim",
@@ -80,7 +81,8 @@ def _cell_note(results: list[dict], scenario: Scenario) -> str:
         return "one seed: a smoke test, not a result"
     what = "95 % interval" if fewest >= SEEDS_FOR_95 else "range"
     note = f"median [{what}] of {fewest} seeds"
-    return note if fewest >= ENOUGH_SEEDS else f"{note}: a smoke test, not a result"
+    few = f": a smoke test, not a result ({NEEDED})"
+    return note if fewest >= ENOUGH_SEEDS else f"{note}{few}"
 
 
 def _fitting(table: MetricTable, width: int) -> list[list[int]]:

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from lab.ask.parts import Scenario, axis_text
+from lab.judge import enough
 from lab.judge.claims import Verdict
+from lab.judge.enough import ENOUGH_SEEDS, NEEDED, SEEDS_FOR_95
 from lab.measure.stats import Estimate, estimate
 from lab.run.runs import user_modules
 from lab.show import overplaces, plots
 from lab.show.plots import Cells, Metric, Place
 from lab.show.tables import HEADLINE, as_shown, carried, is_mixed
 
-ENOUGH_SEEDS, ENOUGH_RTTS = 5, 100  # below: a smoke test, not a result
-SEEDS_FOR_95 = 6
+ENOUGH_RTTS = 100  # below: a smoke test, not a result
 MARKS = {"holds": "✓", "does not hold": "✗", "undecided": "?", "not measured": "·"}
 
 
@@ -210,7 +211,7 @@ def warnings(results: list[dict], meta: dict[str, Any], failures: Sequence[str])
             seeds.setdefault((result["algorithm"], *place), set()).add(result["seed"])
     fewest = min(map(len, seeds.values()), default=0)
     if fewest < ENOUGH_SEEDS:
-        found.append(f"Smoke test, not a result: {_count(fewest, 'seed')}, {ENOUGH_SEEDS} needed.")
+        found.append(f"Smoke test, not a result: {enough.count(fewest)}; {NEEDED}.")
     rtts = min(map(_rtts, results), default=math.inf)
     if rtts < ENOUGH_RTTS:
         found.append(

@@ -11,6 +11,8 @@ from typing import Any
 
 import jinja2
 
+from lab.judge import enough
+from lab.judge.enough import ENOUGH_SEEDS, NEEDED
 from lab.judge.scorecard import judge
 from lab.judge.scorecard.figures import FIGURES
 from lab.judge.scorecard.judge import Card, Cell, RowVerdict, drawn_text, place_text
@@ -21,7 +23,6 @@ from lab.show.report import TEMPLATES
 from lab.show.words import modules, reproduce
 
 HTML, MARKDOWN = "scorecard.html", "scorecard.md"
-ENOUGH_SEEDS = 5
 NARROW = 6  # columns that need no wide page
 NOT_MEASURED = "\N{EN DASH}"  # in the place of a figure, so that the others keep theirs
 SUMMED_UP = 3  # algorithms that get a sentence each
@@ -104,7 +105,7 @@ def _warnings(card: Card, choice: Choice, meta: dict[str, Any]) -> list[str]:
         found.append("A quick look (--quick): few rows, few places, short runs. Not a result.")
     seeds = len(meta.get("seeds", []))
     if seeds < ENOUGH_SEEDS and not choice.quick:
-        found.append(f"{seeds} seed{'s' * (seeds != 1)}: {ENOUGH_SEEDS} and more make a result.")
+        found.append(f"{enough.count(seeds)}: {NEEDED}.")
     if choice.rows:
         found.append("Only some of the rows were run.")
     lacking = dict.fromkeys(v.row.id for v in card.rows.values() if v.lacking)
