@@ -125,6 +125,19 @@ def test_the_second_example_of_the_scenario_page_is_two_flows_beside_a_rival():
     assert [(flow.name, flow.count) for flow in loaded.flows] == [("a", 2), ("b", 1)]
 
 
+def test_what_the_scenario_page_speaks_of_is_explained():
+    """Where a command comes from that Debian does not bring, and what the samples' columns hold."""
+    text = (PROJECT / "docs" / "scenarios.md").read_text()
+    assert "jq -r" in text and "`apt-get install jq`" in text
+    (row,) = [line for line in text.splitlines() if line.startswith("| `samples/POINT.flows.csv`")]
+    assert "`cc_kind`" in row and "(values.md)" in row
+    probe = (PROJECT / "testbed" / "traffic" / "probe_csv.c").read_text()
+    columns = set(re.findall(r"\bcc_[a-z_]+(?=,)", probe))
+    assert {"cc_kind", "cc_bw_mbps", "cc_pacing_gain"} <= columns
+    values = (PROJECT / "docs" / "values.md").read_text()
+    assert [name for name in columns if f"`{name}`" not in values] == []
+
+
 def test_the_scenario_page_lists_every_scenario():
     text = (PROJECT / "docs" / "scenarios.md").read_text()
     table = text.split("## What there is")[1].split("##")[0]
