@@ -3,12 +3,13 @@
 #
 # Part of testbed/setup: a kernel for the vm backend that watches itself, built here
 # from the lab kernel's source. VM_KERNEL=debug: KASAN, UBSAN, lockdep, kmemleak;
-# VM_KERNEL=kcsan: data races (KCSAN), lockdep.
+# VM_KERNEL=kasan: KASAN and lockdep alone, which is faster; VM_KERNEL=kcsan: data races
+# (KCSAN), lockdep.
 #
 #   CACHE/vm/NAME-KEY            laid out as vm.sh lays out Debian's
 #   CACHE/vm/NAME-KEY/source, obj   what it is made of, where; modules are built there
 
-vm_builds=(debug kcsan)
+vm_builds=(debug kasan kcsan)
 
 # Does VM_KERNEL ask for one that is built here?
 is_vm_build() {

@@ -81,8 +81,8 @@ def main(
         typer.Option(
             metavar="KERNEL",
             help="With virtual: lab, or debug, which checks itself (KASAN, UBSAN, lockdep,"
-            " kmemleak). With vm: a Debian kernel, as 6.1, 6.12 or a whole release; debug; or"
-            " kcsan, which looks for data races.",
+            " kmemleak). With vm: a Debian kernel, as 6.1, 6.12 or a whole release; debug;"
+            " kasan, with KASAN and lockdep alone; or kcsan, which looks for data races.",
             show_default="lab; the newest of this Debian",
         ),
     ] = "",

@@ -30,6 +30,7 @@ GUEST_MEMORY_MB = 512
 # that it waits, and does not always run.
 WATCHED = {
     "debug": "",
+    "kasan": "",
     "kcsan": "kcsan.udelay_task=1000 kcsan.udelay_interrupt=300 kcsan.skip_watch=3000",
 }
 WATCHED_MEMORY_MB = 1536  # what KASAN, lockdep and kmemleak know takes most of it
