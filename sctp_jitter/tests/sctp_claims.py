@@ -870,7 +870,7 @@ OWN_NETWORK = (
 
 
 def figures() -> None:
-    """Print what docs/sctp-internals.md has: Mb/s of one flow, 100 s, one seed."""
+    """Print what docs/sctp.md has: Mb/s of one flow, 100 s, one seed."""
     for homes in (2, 1):
         print(f"homes {homes}: loss %, bound, jsctp_abe, jsctp, rfc9260")
         for loss_pct in (0, 1, 2, 5, 10):
