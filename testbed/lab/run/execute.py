@@ -21,8 +21,8 @@ from lab.run.cpus import claimed
 
 PYTHON = "LAB_PYTHON"  # where programs inside find the Python that has the lab's packages
 # Once a command has ended, its output has nothing to come but the kernel's "Power down", which has
-# the highest level there is. {} is in a subshell, whose `exit` and `exec` do not end this.
-SILENT_END = "(\n{}\n)\nended=$?\necho 0 >/proc/sys/kernel/printk\nexit $ended"
+# the highest level there is.
+SILENCE = "echo 0 >/proc/sys/kernel/printk"
 
 app = options.new_app()
 
@@ -65,6 +65,21 @@ def main(
     raise typer.Exit(run(text, partial(open_backend, backend, kernel, cpus), out, kernel))
 
 
+def shell_text(command: str, kernel: str) -> str:
+    """Return what the guest's shell does for COMMAND on KERNEL. The command has a shell of its own:
+    whatever its text is, even no whole command, nothing else is read as a part of it, and its
+    `wait`, `exit` and `exec` concern nothing else."""
+    silence = [] if kernel in WATCHED else [SILENCE]
+    lines = [
+        f"export {PYTHON}={shlex.quote(sys.executable)}",
+        f"sh -c -- {shlex.quote(command)}",
+        "ended=$?",
+        *silence,
+        "exit $ended",
+    ]
+    return "\n".join(lines)
+
+
 def run(
     command: str, make_backend: Callable[[], Backend], out: Path | None, kernel: str = ""
 ) -> int:
@@ -77,8 +92,7 @@ def run(
         except OSError as error:
             raise BadInput(f"cannot write {out}: {error.strerror}; choose another --out") from None
     backend = make_backend()
-    command = command if kernel in WATCHED else SILENT_END.format(command)
-    command = f"export {PYTHON}={shlex.quote(sys.executable)}\n{command}"
+    command = shell_text(command, kernel)
     room = TemporaryDirectory(dir=backend.guest_room, ignore_cleanup_errors=True)
     with claimed() as cpu, room as spare:
         kept = out or Path(spare)
