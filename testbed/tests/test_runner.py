@@ -309,6 +309,76 @@ def test_results_of_other_settings_are_not_replaced(tmp_path):
     assert json.loads((out / "meta.json").read_text()) == meta
 
 
+def resumed(folder: Path, before: dict, now: dict, **more: object) -> None:
+    """Look whether a run of the source BEFORE may go on as NOW."""
+    (folder / "points").mkdir(parents=True, exist_ok=True)
+    (folder / "points" / "x.json").write_text("{}")
+    (folder / "meta.json").write_text(json.dumps({"scenario": "mine", "source": before} | more))
+    Store.check(folder, True, "mine", now)
+
+
+DELAY = "links.wireless.delay_ms"
+
+
+def delayed(*ms: float, name: str = "ms", **more: object) -> dict:
+    """Return a scenario's source that has these delays, by an axis."""
+    return swept(**{f"axes__{name}": {"sets": DELAY, "values": list(ms)}} | more)
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (swept(links__wireless__delay_ms=4), delayed(4, 9)),
+        (delayed(4, 9), swept(links__wireless__delay_ms=4)),
+        (swept(), swept() | {"topology": {"kind": "dumbbell"}}),
+        (swept(), swept(run__sample_ms=200)),
+        (swept(), swept(run__duration_s=float(swept()["run"]["duration_s"]))),
+        (delayed(4, 9), delayed(9, 12, name="d")),
+        (delayed(4), delayed(9)),
+        (swept(), swept() | {"modules": {"tabe": {"alpha": 1}}}),
+    ],
+)
+def test_a_run_goes_on_where_its_points_are_the_same(tmp_path, before, now):
+    """However what they are is written; and where others come beside them."""
+    resumed(tmp_path, before, now)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (delayed(4, 9), delayed(4, 9, run__duration_s=60), "run.duration_s 60, was"),
+        (delayed(4), delayed(9, run__duration_s=60), "run.duration_s 60, was"),
+        (delayed(4), delayed(4, name="d", run__duration_s=60), "run.duration_s 60, was"),
+        (swept() | {"no_section": 1}, swept(run__sample_ms=100), "no_section not set, was 1"),
+        (
+            swept(),
+            swept() | {"modules": {"jtcp": {"alpha": 1}}},
+            "modules.jtcp.alpha 1, was not set",
+        ),
+    ],
+)
+def test_a_run_does_not_go_on_where_its_points_are_others(tmp_path, before, now, told):
+    with pytest.raises(BadInput, match=re.escape(told)):
+        resumed(tmp_path, before, now, algorithms=["reno", "jtcp"])
+
+
+def test_a_trace_is_known_by_its_steps_wherever_it_is(tmp_path):
+    def traced(folder: str, rate: int) -> dict:
+        path = tmp_path / folder / "rates.csv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"0,{rate}\n1,3\n")
+        source = swept(links__bottleneck={"trace": str(path), "queue_pkts": 50})
+        del source["axes"]
+        return source
+
+    here, there, other = traced("here", 2), traced("there", 2), traced("other", 5)
+    resumed(tmp_path / "out", here, there)
+    with pytest.raises(BadInput, match="a trace file of the same name has other steps"):
+        resumed(tmp_path / "out", here, other)
+    (tmp_path / "here" / "rates.csv").unlink()
+    resumed(tmp_path / "out", here, there)
+
+
 def test_what_has_ended_since_a_run_looked_is_not_overwritten(tmp_path):
     """Building comes between the look at a folder and its lock, and takes minutes."""
     Store.check(tmp_path, False, "demo")

@@ -10,10 +10,13 @@ import os
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lab.ask.points import Point
+from lab.ask import scenario as scenarios
+from lab.ask.linktraces import KEYS
+from lab.ask.points import Point, expand
 from lab.common.errors import BadInput, writing
 from lab.run.cpus import NO_LOCKS
 from lab.run.runs import META, changes, read_meta
@@ -48,6 +51,45 @@ def sample_names(point: Point, raw: Path, keep_samples: bool) -> list[str]:
     return kept
 
 
+def _changed(meta: dict[str, Any], scenario: str, source: dict[str, Any]) -> list[str]:
+    """Return what of the settings that META tells of is another in SCENARIO's SOURCE of today, in
+    words; nothing where what was measured is what is asked now, however it is written."""
+    before = meta.get("source", source)
+    if before == source:
+        return []
+    told = changes(before, source)
+    try:
+        algorithms = tuple(meta.get("algorithms", ()))
+        old, new = (_ids(scenario, of, algorithms) for of in (before, source))
+    except BadInput:  # an old file, or a trace that is gone: its text is all there is
+        return told
+    if common := old.keys() & new.keys():
+        if all(old[place] == new[place] for place in common):
+            return []
+        return told or ["a trace file of the same name has other steps"]
+    return [] if set(old.values()) & set(new.values()) else told
+
+
+def _ids(
+    scenario: str, source: dict[str, Any], algorithms: tuple[str, ...]
+) -> dict[tuple[Any, ...], str]:
+    """Return what each place of SCENARIO, as SOURCE has it, is to measure of each algorithm,
+    whatever the lab is made of. One seed tells: all follow from the same. A trace is known by the
+    digest of its steps, not by where its file is."""
+    parsed = scenarios.parse(scenario, source)
+    algorithms = algorithms or parsed.run.algorithms
+    points = expand(parsed, algorithms, [1], lambda *_: "")
+    ids = {}
+    for point in points:
+        links = {
+            hop: {key: value for key, value in link.items() if key not in KEYS}
+            for hop, link in point.spec["links"].items()
+        }
+        place = (point.algorithm, *sorted(point.axes.items()))
+        ids[place] = replace(point, spec=point.spec | {"links": links}).id
+    return ids
+
+
 class Store:
     @staticmethod
     def check(
@@ -71,7 +113,7 @@ class Store:
                     f"{folder} holds a run of {other}, not of {scenario}: choose another --out"
                 )
         if source and finished and (folder / META).is_file():
-            changed = changes(read_meta(folder).get("source", source), source)
+            changed = _changed(read_meta(folder), scenario, source)
             if changed:
                 raise BadInput(
                     f"{folder} holds results of other settings ({'; '.join(changed)}): choose"
