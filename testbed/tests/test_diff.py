@@ -386,7 +386,8 @@ def test_what_would_be_ignored_beside_two_runs_is_refused(tmp_path, options, tol
         sides.measure(one, other, sides.Wanted(**nothing | options))
 
 
-REGISTERS = {"tcp_a.c": ("r07", "more"), "tcp_b.c": ("r07",), "tcp_c.c": ("r08",)}
+REGISTERS = {"tcp_a.c": ("r07", "more"), "tcp_b.c": ("r07",), "tcp_c.c": ("r08",),
+             "tcp_d.c": ("fixed",), "tcp_e.c": ("chosen",), "tcp_in.c": ("reno",)}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -395,13 +396,25 @@ REGISTERS = {"tcp_a.c": ("r07", "more"), "tcp_b.c": ("r07",), "tcp_c.c": ("r08",
         ("tcp_a.c", "tcp_b.c", ""),
         ("tcp_a.c", "tcp_c.c", "A registers r07, more; B registers r08: both versions of a module"),
         ("run", "tcp_b.c", ""),
-        ("run", "tcp_c.c", "B registers r08; A has r07, reno: both versions of a module must"),
-        ("tcp_c.c", "HEAD", "A registers r08; B has none: both versions of a module must"),
+        (
+            "run",
+            "tcp_c.c",
+            "B registers r08; A has r07, reno, fixed, chosen: both versions of a module must",
+        ),
+        ("run", "tcp_d.c", ""),
+        ("run", "tcp_e.c", ""),
+        ("tcp_c.c", "HEAD", "A registers r08, which is not asked of B: a commit has no module of"),
+        ("linux", "tcp_c.c", "B registers r08, which is not asked of A: give --algorithms r08 if"),
+        ("linux", "tcp_in.c", ""),
     ],
 )
 def test_two_versions_of_a_module_are_known_by_the_same_name(tmp_path, monkeypatch, a, b, told):
     """Whether they are is asked before either is measured."""
-    about = {"scenario": "demo", "source": {}, "algorithms": ["r07", "reno"], "seeds": [*range(6)]}
+    (tmp_path / "linux" / "arch" / "um").mkdir(parents=True)
+    choices = {"x": {"flows": [{"name": "a", "algorithm": "chosen"}]}, "y": {"flows": {"0": {}}}}
+    source = {"flows": [{"name": "a", "algorithm": "fixed"}], "axes": {"x": {"choices": choices}}}
+    about = {"scenario": "demo", "source": source, "algorithms": ["r07", "reno"]}
+    about["seeds"] = [*range(6)]
     write_run(tmp_path / "run", 1.0, **about)
     for name in REGISTERS:
         (tmp_path / name).touch()
@@ -410,10 +423,11 @@ def test_two_versions_of_a_module_are_known_by_the_same_name(tmp_path, monkeypat
     monkeypatch.setattr(sides, "_registered", lambda module: REGISTERS[Path(module).name])
     monkeypatch.setattr(sides, "_work_tree", lambda commit: Path())
     one, other = (text if text == "HEAD" else str(tmp_path / text) for text in (a, b))
-    wanted = sides.Wanted("" if a == "run" else "demo", [], "", 0, 1)
+    algorithms = "reno" if b == "tcp_in.c" else ""
+    wanted = sides.Wanted("" if a == "run" else "demo", [], algorithms, 0, 1)
     if not told:
         sides.measure(one, other, wanted)
-        assert len(measured) == [a, b].count("tcp_b.c") + [a, b].count("tcp_a.c")
+        assert len(measured) == (1 if a == "run" else 2)
         return
     with pytest.raises(BadInput) as refused:
         sides.measure(one, other, wanted)

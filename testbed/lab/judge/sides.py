@@ -17,7 +17,7 @@ from typing import Any
 
 from lab.ask import scenario as scenarios
 from lab.common.errors import BadInput, LabError
-from lab.common.options import overrides
+from lab.common.options import names, overrides
 from lab.judge import enough
 from lab.judge.enough import ENOUGH_SEEDS, NEEDED, SEEDS_FOR_95, USUAL_SEEDS
 from lab.run import usermodules
@@ -89,30 +89,59 @@ def measure(a: str, b: str, wanted: Wanted) -> tuple[Path, Path]:
         algorithms, seeds = ",".join(loaded.run.algorithms), list(range(1, count + 1))
     else:
         raise BadInput("neither is the folder of a run: say what to run with --scenario NAME")
-    _check_modules(found, folders)
     algorithms = wanted.algorithms or algorithms
+    _check_modules(found, folders, {*names(algorithms), *_in_flows(source)})
     for text, side in found.items():
         folders[text] = _run(side, name, source, algorithms, seeds, wanted.jobs)
     return folders[a], folders[b]
 
 
-def _check_modules(sides: dict[str, Side], folders: dict[str, Path]) -> None:
+def _check_modules(sides: dict[str, Side], folders: dict[str, Path], asked: set[str]) -> None:
     """Refuse, before anything is measured, a user's module among SIDES that registers nothing that
-    the other side, which may be a run in FOLDERS, has: neither would be compared."""
+    the other side has: another module, or a run in FOLDERS; neither would be compared. A kernel or
+    a commit may have what the module registers: there it must be ASKED for."""
     modules = {text: _registered(side.module) for text, side in sides.items() if side.module}
     if not modules:
         return
-    has = {text: modules.get(text, ()) for text in sides}
+    has = dict(modules)
     for text, folder in folders.items():
         meta = read_meta(folder)
-        brought = (name for one in meta.get("user_modules", []) for name in one["algorithms"])
-        has[text] = tuple(dict.fromkeys((*meta["algorithms"], *brought)))
+        brought = (
+            name for one in meta.get("user_modules", []) for name in one.get("algorithms", ())
+        )
+        flows = _in_flows(meta["source"])
+        has[text] = tuple(dict.fromkeys((*meta["algorithms"], *brought, *flows)))
     if not set.intersection(*map(set, has.values())):
         told = "; ".join(
             f"{text} {'registers' if text in modules else 'has'} {', '.join(of) or 'none'}"
             for text, of in sorted(has.items(), key=lambda one: one[0] not in modules)
         )
         raise BadInput(f"{told}: both versions of a module must register the same name")
+    for text, side in sides.items():
+        if text in modules or asked.intersection(*modules.values()):
+            continue
+        (module, registered), *_ = modules.items()
+        told = f"{module} registers {', '.join(registered)}, which is not asked of {text}"
+        if side.environment:
+            cure = f"give --algorithms {registered[0]} if that kernel has it"
+        else:
+            cure = "a commit has no module of yours: compare two modules, or a run made with one"
+        raise BadInput(f"{told}: {cure}")
+
+
+def _in_flows(source: dict[str, Any]) -> list[str]:
+    """Return the algorithms that flows of a scenario's SOURCE have, each once: fixed ones, and
+    those of an axis' choices."""
+    choices = (
+        of for axis in source.get("axes", {}).values() for of in axis.get("choices", {}).values()
+    )
+    found: dict[str, None] = {}
+    for piece in (source, *choices):
+        flows = piece.get("flows", [])
+        for flow in flows.values() if isinstance(flows, dict) else flows:
+            if name := flow.get("algorithm"):
+                found[name] = None
+    return list(found)
 
 
 def _registered(module: str) -> tuple[str, ...]:
