@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import run_command
@@ -148,6 +149,19 @@ def test_only_what_would_not_be_found_is_addressed(backend, par):
                 named = {"/sys/module/tcp_par/parameters/beta": 9}
                 assert point.spec["modules"] == {"r07": named}
     assert {module.name for module in usermodules.idle(build, sweep)} == {"tcp_reckless"}
+
+
+def test_a_module_has_no_flow_to_be_in_where_all_are_udp():
+    """Its name in the list of algorithms would be refused, too: the list is of UDP alone then."""
+    module = SimpleNamespace(file=Path("/made/tcp_mine.ko"), algorithms=("mine",))
+    flows = [[{"algorithm": "reno"}], [{"algorithm": "mine"}], []]
+    reno, mine, udp = ([SimpleNamespace(spec={"flows": of})] for of in flows)
+    build = SimpleNamespace(user=(module,))
+    assert usermodules.idle(build, reno + udp) == [module]
+    assert usermodules.idle(build, mine + udp) == []
+    with pytest.raises(BadInput, match=r"^tcp_mine.ko: no flow to be in, as all are UDP: leave"):
+        usermodules.idle(build, udp)
+    assert usermodules.idle(SimpleNamespace(user=()), udp) == []
 
 
 @pytest.mark.parametrize(

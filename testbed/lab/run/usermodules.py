@@ -94,8 +94,12 @@ def check(backend: Backend, points: list[Point]) -> None:
 
 
 def idle(build: Build, points: list[Point]) -> list[UserModule]:
-    """Return those of the user's modules that no flow of POINTS has an algorithm of."""
+    """Return those of the user's modules that no flow of POINTS has an algorithm of; refuse them
+    where no flow has any algorithm, whatever is listed."""
     used = {flow["algorithm"] for point in points for flow in point.spec["flows"]}
+    if build.user and not used:
+        brought = ", ".join(module.file.name for module in build.user)
+        raise BadInput(f"{brought}: no flow to be in, as all are UDP: leave --module out")
     return [module for module in build.user if not used & {*module.algorithms}]
 
 
