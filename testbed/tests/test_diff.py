@@ -180,6 +180,25 @@ def test_a_run_is_repeated_from_what_it_says_of_itself():
     assert tomllib.loads(sides.as_toml(odd)) == odd
 
 
+def test_an_older_run_may_have_asked_for_bursts_of_nothing(tmp_path, monkeypatch):
+    """It is a reference still: what did nothing is not asked for again, and is no difference."""
+    source = scenario.load("veno-single").source
+    del source["axes"], source["claims"]
+    hop = next(hop for hop in source["links"] if "loss_pct" in source["links"][hop])
+    lossy = json.loads(json.dumps(source))
+    lossy["links"][hop]["burst_pkts"] = 3
+    assert scenario.without_idle_bursts(lossy) == lossy
+    del source["links"][hop]["loss_pct"]
+    older = json.loads(json.dumps(source))
+    older["links"][hop]["burst_pkts"] = 3
+    monkeypatch.setattr(sides, "RESULTS", tmp_path)
+    monkeypatch.setattr(sides, "run_to_end", lambda *_: 0)
+    out = sides._run(sides.Side("x", tmp_path), "mine", older, "reno", [1, 2], 1)
+    assert scenario.load(str(out / "mine.toml")).source["links"] == source["links"]
+    runs.check_alike({"source": older}, {"source": source})
+    assert older["links"][hop]["burst_pkts"] == 3
+
+
 def test_a_run_of_too_few_seeds_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
     run = write_run(tmp_path / "mine", 1.0)
     meta = {"scenario": "demo", "source": {}, "algorithms": ["reno"], "seeds": [1, 2]}

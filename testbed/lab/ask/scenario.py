@@ -91,16 +91,42 @@ def load(name: str, overrides: dict[str, str] | None = None) -> Scenario:
 def _check_bursts(scenario: Scenario) -> None:
     """Refuse a hop whose losses are to come in runs and that nothing gives losses: neither its own
     table nor an axis nor an event."""
-    pieces = [scenario.source, *(of for axis in scenario.axes for of in axis.choices.values())]
+    for hop in scenario.topology.all_hops:
+        check_bursts(f"links.{hop}", *_bursts_and_losses(scenario, hop))
+
+
+def _bursts_and_losses(scenario: Scenario, hop: str) -> tuple[bool, bool]:
+    """Say whether somebody asks for bursts on HOP, and whether for losses."""
+    pieces = _pieces(scenario.source)
     swept = {axis.sets for axis in scenario.axes}
     swept |= {key for axis in scenario.axes for key in axis.random.get("sets", {})}
     lossy = {event.link for event in scenario.events if "loss_pct" in event.changes}
+    tables = [piece.get("links", {}).get(hop, {}) for piece in pieces]
+    bursts = any(of.get("burst_pkts") for of in tables) or f"links.{hop}.burst_pkts" in swept
+    losses = any("loss_pct" in of for of in tables) or f"links.{hop}.loss_pct" in swept
+    eventful = hop in lossy or any("events" in piece for piece in pieces[1:])
+    return bursts, losses or eventful
+
+
+def _pieces(source: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return SOURCE and all choices of its axes."""
+    axes = source.get("axes", {}).values()
+    return [source, *(of for axis in axes for of in axis.get("choices", {}).values())]
+
+
+def without_idle_bursts(source: dict[str, Any]) -> dict[str, Any]:
+    """Return SOURCE, which an older run has, without the burst_pkts that did nothing: they were not
+    refused then, and what they are of would be refused as a file of today."""
+    try:
+        scenario = parse("", source)
+    except BadInput:
+        return source
+    source = copy.deepcopy(source)
     for hop in scenario.topology.all_hops:
-        tables = [piece.get("links", {}).get(hop, {}) for piece in pieces]
-        bursts = any(of.get("burst_pkts") for of in tables) or f"links.{hop}.burst_pkts" in swept
-        losses = any("loss_pct" in of for of in tables) or f"links.{hop}.loss_pct" in swept
-        eventful = hop in lossy or any("events" in piece for piece in pieces[1:])
-        check_bursts(f"links.{hop}", bursts, losses or eventful)
+        if _bursts_and_losses(scenario, hop) == (True, False):
+            for piece in _pieces(source):
+                piece.get("links", {}).get(hop, {}).pop("burst_pkts", None)
+    return source
 
 
 def _find_traces(source: Any, folder: Path) -> None:

@@ -195,7 +195,8 @@ def _run(
     out = (RESULTS / f"{name}-{side.label}-{digest(source)}").resolve()
     out.mkdir(parents=True, exist_ok=True)
     file = out / f"{name}.toml"
-    file.write_text(as_toml({key: v for key, v in source.items() if key != "question"}))
+    written = scenarios.without_idle_bursts(source)
+    file.write_text(as_toml({key: v for key, v in written.items() if key != "question"}))
     if len(seeds) > 1 and seeds != list(range(1, len(seeds) + 1)):
         raise BadInput("the run's seeds are not 1 to N, nor a single one: it cannot be repeated")
     of_seeds = ["--seeds", str(len(seeds))] if len(seeds) > 1 else ["--seed", str(seeds[0])]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.ask import linktraces
-from lab.ask.scenario import TEXTS
+from lab.ask.scenario import TEXTS, without_idle_bursts
 from lab.common.errors import BadInput
 
 NS3 = "ns-3"  # the backend of a run that is no Linux: `veno-lab ns3`
@@ -77,7 +77,10 @@ def check_alike(first: dict[str, Any], second: dict[str, Any]) -> None:
     names = [meta.get("scenario") for meta in (first, second)]
     if names[0] != names[1]:
         raise BadInput(f"one is a run of {names[0]}, the other of {names[1]}: nothing is common")
-    one, other = map(_asked, (first, second))
+    one, other = (
+        _asked(meta | {"source": without_idle_bursts(meta.get("source", {}))})
+        for meta in (first, second)
+    )
     if unlike := [key for key in one | other if one.get(key) != other.get(key)]:
         raise BadInput(f"the two runs did not ask the same: they differ in {', '.join(unlike)}")
 
