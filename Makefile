@@ -46,10 +46,13 @@ help:
 setup:
 	@testbed/setup
 
-# Finished points are kept; FRESH=1 runs them again.
+# Finished points are kept; FRESH=1 runs them again, as where the scenario has changed since.
 demo: setup
 	@$(if $(FRESH),rm -rf '$(DEMO_OUT)',true)
-	@testbed/run demo --out '$(DEMO_OUT)' --resume
+	@testbed/run demo --out '$(DEMO_OUT)' --resume || { status=$$?; \
+		[ $$status -ne 2 ] || [ ! -d '$(DEMO_OUT)/points' ] || \
+			echo "make: where these results are of other settings: make demo FRESH=1 replaces them" >&2; \
+		exit $$status; }
 
 # Files of tests side by side. More would not help: what takes long in them takes all cores itself.
 TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """testbed/veno-lab: each thing that the lab does is a subcommand, and each says how."""
 
+import json
 import os
 import re
 import shutil
@@ -221,3 +222,18 @@ def test_pip_installs_the_checkout(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and "demo" in done.stdout, done.stderr
+
+
+def test_make_demo_names_its_own_cure_for_results_of_other_settings(tmp_path):
+    """An --out or a --resume is not what its user typed."""
+    source = scenario.load("demo", {"run.duration_s": "60"}).source
+    out = tmp_path / "demo"
+    command = ["make", "--no-print-directory", "-C", str(TESTBED.parent), "-o", "setup", "demo"]
+    command.append(f"DEMO_OUT={out}")
+    (out / "points").mkdir(parents=True)
+    (out / "points" / "x.json").write_text("{}")
+    (out / "meta.json").write_text(json.dumps({"scenario": "demo", "source": source}))
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and "run.duration_s 100, was 60" in done.stderr
+    assert "make demo FRESH=1 replaces them" in done.stderr
+    assert (out / "points" / "x.json").exists()
