@@ -289,7 +289,7 @@ NAMES = (
     (r" \*  - Three miss indications start it, not four: net\.sctp\.miss_indications\.\n",
      r" *  - Three miss indications start it, not four.\n"),
     (r" \*\n \* tcp_veno_jitter\.c has the same test amid its states\.\n", ""),
-    (r": docs/sctp\.md has what it is worth\.", "."),
+    (r": docs/sctp-internals\.md has what it is worth\.", "."),
     (r"; the lab compares it\n \* with what became of the packet\. ", ".\n * "),
 )  # fmt: skip
 
