@@ -21,6 +21,9 @@ pytestmark = [
 ALGORITHMS = ["cubic", "jtcp", "bbr", "veno_jitter"]  # built in, ours, with cong_control
 FLOW_S = 2.0
 ACKS = 20
+# Of one flow, recorded with other random numbers: cubic's median in recovery was 132 and 135, that
+# of veno_jitter 132 to 134. There both cost the same, as far as a recording can tell.
+SPREAD = 3  # instructions
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +110,8 @@ def test_parts_are_of_the_hooks_that_ran(recordings):
 
 
 def test_most_acks_of_veno_jitter_cost_no_more_than_cubics(recordings):
-    """Instructions with the core, by the median: the path that most ACKs take stays short."""
+    """Instructions with the core, by the median: the path that most ACKs take stays short; in
+    recovery it is as long as cubic's."""
     builder, folders = recordings
     ours, cubics = (
         {
@@ -116,8 +120,8 @@ def test_most_acks_of_veno_jitter_cost_no_more_than_cubics(recordings):
         }
         for name in ["veno_jitter", "cubic"]
     )
-    for phase in ["steady", "recovery", cost.ALL]:
-        assert ours[phase] <= cubics[phase], phase
+    for phase, spread in (("steady", 0), ("recovery", SPREAD), (cost.ALL, 0)):
+        assert ours[phase] <= cubics[phase] + spread, phase
 
 
 def test_the_parser_reads_inclusive_costs():
