@@ -97,7 +97,7 @@ def _check_bursts(scenario: Scenario) -> None:
 
 def _bursts_and_losses(scenario: Scenario, hop: str) -> tuple[bool, bool]:
     """Say whether somebody asks for bursts on HOP, and whether for losses."""
-    pieces = _pieces(scenario.source)
+    pieces = pieces_of(scenario.source)
     swept = {axis.sets for axis in scenario.axes}
     swept |= {key for axis in scenario.axes for key in axis.random.get("sets", {})}
     lossy = {event.link for event in scenario.events if "loss_pct" in event.changes}
@@ -108,8 +108,8 @@ def _bursts_and_losses(scenario: Scenario, hop: str) -> tuple[bool, bool]:
     return bursts, losses or eventful
 
 
-def _pieces(source: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return SOURCE and all choices of its axes."""
+def pieces_of(source: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return SOURCE and all choices of its axes, which may each have what it has."""
     axes = source.get("axes", {}).values()
     return [source, *(of for axis in axes for of in axis.get("choices", {}).values())]
 
@@ -124,7 +124,7 @@ def without_idle_bursts(source: dict[str, Any]) -> dict[str, Any]:
     source = copy.deepcopy(source)
     for hop in scenario.topology.all_hops:
         if _bursts_and_losses(scenario, hop) == (True, False):
-            for piece in _pieces(source):
+            for piece in pieces_of(source):
                 piece.get("links", {}).get(hop, {}).pop("burst_pkts", None)
     return source
 

@@ -132,11 +132,8 @@ def _check_modules(sides: dict[str, Side], folders: dict[str, Path], asked: set[
 def _in_flows(source: dict[str, Any]) -> list[str]:
     """Return the algorithms that flows of a scenario's SOURCE have, each once: fixed ones, and
     those of an axis' choices."""
-    choices = (
-        of for axis in source.get("axes", {}).values() for of in axis.get("choices", {}).values()
-    )
     found: dict[str, None] = {}
-    for piece in (source, *choices):
+    for piece in scenarios.pieces_of(source):
         flows = piece.get("flows", [])
         for flow in flows.values() if isinstance(flows, dict) else flows:
             if name := flow.get("algorithm"):
