@@ -92,7 +92,7 @@ setup_vm_build() {
     exec 8>"$dir.lock"
     flock 8
     [ -e "$dir/complete" ] ||
-        with_progress "building the vm's $name kernel" 1700 "$dir.log" build_vm_kernel "$dir" "$name"
+        with_progress "building the vm's $name kernel" 2200 "$dir.log" build_vm_kernel "$dir" "$name"
     [ "$dir/initrd" -nt "$here/kernels/initrd-init" ] ||
         make_plain_initrd "$dir"
 }
