@@ -10,6 +10,7 @@
 #   CACHE/vm/NAME-KEY/source, obj   what it is made of, where; modules are built there
 
 vm_builds=(debug kasan kcsan)
+vm_build_packages=(libelf-dev) # objtool, which a kernel of x86 is built with
 
 # Does VM_KERNEL ask for one that is built here?
 is_vm_build() {
@@ -85,7 +86,7 @@ make_plain_initrd() { # DIR
 
 setup_vm_build() {
     [ "$(uname -m)" = x86_64 ] || die "the vm backend knows x86-64 only; this machine is $(uname -m)"
-    install_packages "${vm_packages[@]}"
+    install_packages "${vm_packages[@]}" "${vm_build_packages[@]}"
     local name=$VM_KERNEL dir
     dir=$(vm_folder) || exit
     mkdir -p "$cache/vm"
