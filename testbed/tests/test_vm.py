@@ -274,6 +274,19 @@ def test_too_little_memory_is_said(monkeypatch):
         vm.check_memory()
 
 
+def test_kernels_of_one_release_have_modules_of_their_own(monkeypatch, tmp_path):
+    """A module that is built with KASAN has no place in a kernel with KCSAN."""
+    for name in ("kasan-0123", "kcsan-4567", "6.12.117"):
+        (tmp_path / name).mkdir()
+        for told in ("release", "version"):
+            (tmp_path / name / told).write_text("6.12.117\n")
+    monkeypatch.setattr(builds, "setup", lambda *_, **__: None)
+    monkeypatch.setattr(builds, "setup_paths", lambda VM_KERNEL: {"vm": str(tmp_path / VM_KERNEL)})
+    keys = {vm.prepared_kernel(path.name).key for path in tmp_path.iterdir()}
+    assert len(keys) == 3, keys
+    assert "vm-6.12.117-6.12.117" in keys
+
+
 def test_an_unknown_clock_is_refused(monkeypatch):
     monkeypatch.setenv("VM_CLOCK", "rael")
     with pytest.raises(BadInput, match="did you mean 'real'"):

@@ -89,8 +89,10 @@ def prepared_kernel(want: str) -> builds.Kernel:
     root = sysroot if sysroot.exists() else folder
     inside = Path("/") if sysroot.exists() else folder  # as a build there knows it
     source = Path("usr/src", f"linux-source-{'.'.join(version.split('.')[:2])}")
+    # those that are built here have one release, and modules of their own
+    name = release if folder.name == release else f"{release}-{folder.name}"
     return builds.Kernel(
-        key=f"vm-{release}-{version}",
+        key=f"vm-{name}-{version}",
         release=release,
         image=folder / "vmlinuz",
         tree=inside / headers,
