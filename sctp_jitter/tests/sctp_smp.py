@@ -42,7 +42,7 @@ SHOWN_ROUNDS, MOST_ROUNDS, UNLOADED_OF = 20, 10, 4
 MESSAGES = 40 if WATCHED else 100  # that wait to be acknowledged, of all associations
 HERE, PEER, SECOND = "10.1.0.1", "10.1.0.2", "10.1.0.3"
 PORT, PEER_PORT = 5001, 7001
-HEARTBEAT_S, RTO_MS, BATCH_S = 0.2, 4, 0.012  # Linux sends none earlier; what so many take
+HEARTBEAT_S, RTO_MS = 0.2, 4  # Linux sends none earlier
 LEAD_S, SHAKE_S = 0.03, 0.005  # before they are due; and what half a handshake may take
 SYSCTLS = {
     "addip_enable": 1, "addip_noauth_enable": 1, "hb_interval": 1, "rto_min": RTO_MS,
@@ -296,9 +296,12 @@ def processors(number: int) -> tuple[int, int]:
     return first, (first + 1 + number // cpus % (cpus - 1)) % cpus
 
 
-def due_s(number: int) -> float:
-    """Return how long after the paths those of round NUMBER are removed."""
-    return HEARTBEAT_S + number // len(FORMS) % 8 / 8 * BATCH_S
+def due_s(number: int, begun: list[Span]) -> Span:
+    """Return from when until when the removal of round NUMBER may begin: while the timers expire
+    of the paths that came at BEGUN, which takes as long as their start did."""
+    first_s, batch_s = begun[0][0] + HEARTBEAT_S, begun[-1][1] - begun[0][0]
+    at_s = first_s + number // len(FORMS) % 8 / 8 * batch_s
+    return at_s, at_s + batch_s
 
 
 def assert_paths(count: int) -> None:
@@ -342,9 +345,9 @@ def remove(
 ) -> Removal:
     """Give the kernel the PACKETS that take away, when it is time, the paths that it got at
     BEGUN."""
-    at_s = begun[0][0] + due_s(number)
+    at_s, until_s = due_s(number, begun)
     peer.until(at_s)
-    late = time.monotonic() > at_s + BATCH_S
+    late = time.monotonic() > until_s
     order = removal_order(len(packets), number)
     spans = dict(zip(order, peer.inject([packets[index] for index in order]), strict=True))
     timers.stop()
@@ -369,7 +372,7 @@ def restart_once(peer: SmpPeer, timers: Timers, number: int) -> Removal:
         assert_paths(len(ends) * (len(hosts) + 1))
         for end in ends:
             end.load(MESSAGES // len(ends))
-        peer.until(begun[0][0] + due_s(number) - LEAD_S - SHAKE_S * len(ends))
+        peer.until(due_s(number, begun)[0] - LEAD_S - SHAKE_S * len(ends))
         on_cpu(removed)
         packets = [peer.shake(end, []) for end in ends]
         done = remove(peer, timers, number, begun, packets, staying=1)
@@ -392,7 +395,7 @@ def asconf_once(peer: SmpPeer, timers: Timers, number: int) -> Removal:
         for end in ends:
             end.load(MESSAGES // len(ends))
         packets = [end.asconf(sp.DELETE_ADDRESS, hosts) for end in ends]
-        peer.until(begun[0][0] + due_s(number) - LEAD_S)
+        peer.until(due_s(number, begun)[0] - LEAD_S)
         on_cpu(removed)
         done = remove(peer, timers, number, begun, packets, staying=0)
         assert_paths(len(peer.ends))
