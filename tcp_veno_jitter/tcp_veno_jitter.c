@@ -110,8 +110,9 @@
  *
  * Without time stamps q is that of the round trip. With them, what is queue on
  * the way back by the receiver's clock alone excuses no loss: where the round
- * trip is longer than base and Q explain, losses are judged as ALONE without room.
- * V excuses none, either: they are judged by Q with V put back.
+ * trip is longer than base and Q explain, losses are judged as ALONE without room, and
+ * dips ask whether that gets shorter if less is sent: three in a row, and the clock is
+ * not used any more. V excuses none, either: they are judged by Q with V put back.
  */
 
 #include <linux/module.h>
@@ -1469,7 +1470,7 @@ static void vj_end_dip(struct sock *sk)
 	bool together = vj_dips_together(vj, tp);
 
 	vj->trial = VJ_NO_TRIAL;
-	if (!vj_dip_clears(vj) && !together) {
+	if ((!vj_dip_clears(vj) || vj->forward.fell) && !together) {
 		vj->doubted = vj->lossy;
 	} else if (vj->doubted && !together) {
 		vj->doubted = 0;
@@ -1685,6 +1686,19 @@ static bool vj_note_unseen(struct veno_jitter *vj, struct tcp_sock *tp)
 	return false;
 }
 
+/*
+ * How much less a dip sends (packets): what empties the queue, though others do not dip.
+ * Where a loss was congestion that only the receiver's clock denies, what would be ours if
+ * all that the round trip is longer than base were on the way there.
+ */
+static u32 vj_dip_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj)
+{
+	if (vj_is_shown(vj) || !vj->forward.disputed)
+		return 2 * (vj_backlog(tp, vj) >> VENO_BACKLOG_SHIFT) + 1;
+	return (veno_backlog(tcp_snd_cwnd(tp), vj->base_us,
+			     vj_standing_rtt_us(vj)) >> VENO_BACKLOG_SHIFT) + 1;
+}
+
 /* Is it time for a trial? */
 static bool vj_needs_trial(struct sock *sk, u32 round_us)
 {
@@ -1713,12 +1727,12 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 					tp->mss_cache);
 		half = max(half, VJ_DELACK_PKTS + 0U);
 		if (!vj->vain)
-			half = max(half, w - min(w, 2 * (vj_backlog(tp, vj) >>
-					 VENO_BACKLOG_SHIFT) + 1));
+			half = max(half, w - min(w, vj_dip_pkts(tp, vj)));
 		/* the smallest windows look as well, when all others do */
 		if (w <= half && !(unseen && w <= VJ_DELACK_PKTS))
 			return false;
 		vj->flat += unseen && !vj->flat;
+		vj->forward.fell = 0;
 		vj_begin_trial(sk, VJ_DIP, min(half, w), w);
 		return true;
 	}
@@ -1737,27 +1751,56 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	return false;
 }
 
+/* From now on the round trip tells how long packets wait, whatever the receiver says. */
+static void vj_distrust(struct veno_jitter *vj)
+{
+	vj->trusts = 0;
+	memset(&vj->clock, 0, sizeof(vj->clock));
+	forward_queue_restart(&vj->forward);
+	vj->forward.known = 0;
+}
+
+/*
+ * A dip that should clear up a dispute is over. Has it made the round trip shorter? Dip
+ * after dip that is no chance: what waits is ours, there or back.
+ */
+static void vj_settle_dispute(struct veno_jitter *vj)
+{
+	if (!vj->forward.disputed)
+		return;
+	vj->forward.disputed = 0;
+	if (!vj->forward.fell)
+		vj->forward.denied = 0;
+	else if (++vj->forward.denied == VJ_PATTERN)
+		vj_distrust(vj);
+}
+
 /*
  * A round trip of a trial, or the first: true. It was @round_us long, and more was
- * lost in it than noise explains if @excess; it @falls by a sixteenth.
+ * lost in it than noise explains if @excess; it @falls by a sixteenth, of one that was no
+ * longer than it had to be if the receiver's clock, which is @disputed, is right.
  */
 static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
-		   bool excess, bool falls)
+		   bool excess, bool falls, bool disputed)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	switch (vj->trial) {
 	case VJ_DIP:
+		vj->forward.fell |= falls && disputed;
 		if (tcp_packets_in_flight(tp) <= tcp_snd_cwnd(tp)) {
 			vj->trial = VJ_DIPPED;
 			vj->answered = 0;
 		}
 		return true;
 	case VJ_DIPPED:
+		vj->forward.fell |= falls && disputed;
 		/* others dip as well: it may yet be empty */
-		if (!falls || vj_is_clear(vj))
+		if (!falls || vj_is_clear(vj)) {
+			vj_settle_dispute(vj);
 			vj_end_dip(sk);
+		}
 		return true;
 	case VJ_HUSH:
 		if (tcp_packets_in_flight(tp) <= tcp_snd_cwnd(tp)) {
@@ -1995,6 +2038,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		       tp->srtt_us >> 3;
 	u32 queue_us = vj->standing_us;
 	u32 rtt_us = vj_standing_rtt_us(vj);
+	bool disputed = vj->forward.disputed && !vj_is_shown(vj);
 	bool jumps = false, falls = false;
 	bool deep, empty, calm;
 	u64 rate;
@@ -2047,7 +2091,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		/* though less is sent: no answer to our load */
 		vj_listen(sk, vj_delivered_pkts(vj, tp));
 		vj->struck = 0;
-	} else if (vj_try(sk, round_us, rate, excess, falls)) {
+	} else if (vj_try(sk, round_us, rate, excess, falls, disputed)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
 		vj_check_startup(sk, rate, sent, lost, excess && !held);
@@ -2243,6 +2287,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool tlp)
 			vj_tell_verdict(sk, tlp);
 		if (vj->random)
 			return;
+		vj->forward.disputed |= !vj_is_shown(vj);
 		begins = vj_note_overflow(vj, tp);
 		/* one answer is enough until it shows */
 		if ((vj->hold || vj_is_lowered(vj)) && vj->answered)

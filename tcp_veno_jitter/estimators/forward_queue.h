@@ -53,6 +53,9 @@
  * @known: the caller's: it is of a clock whose tick is known
  * @in_pieces: the caller's: more packets leave at once than delayed ACKs tell of
  * @asked: the caller's: it asks of each packet whether it met a queue
+ * @disputed: the caller's: a loss was congestion, but only R says that nothing waited
+ * @fell: the caller's: in this dip the round trip that is disputed got shorter
+ * @denied: the caller's: such dips in a row
  * @sent_us: the caller's: when the last packet left that was asked whether it met a queue,
  *	lowest bits (us)
  */
@@ -62,7 +65,10 @@ struct forward_queue {
 	u8 anchored:1,
 	   known:1,
 	   in_pieces:1,
-	   asked:1;
+	   asked:1,
+	   disputed:1,
+	   fell:1,
+	   denied:2;
 	u8 sent_us;
 };
 

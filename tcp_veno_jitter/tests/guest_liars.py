@@ -6,9 +6,10 @@ compared with what they get if the liar's sender is reno, and if the receiver is
 
 Bounds, before any measurement of a module: a quarter more than the larger of the two for the liar,
 and six tenths of the smaller of the two for its neighbour. A receiver that stamps its ACKs with the
-sender's own times hides its queue, and no sender can tell that from a congested way back. So
-veno_jitter lets the receiver's clock excuse a longer round trip, but no loss; jtcp believes it, as
-its paper does, unless peer_clock is 0.
+sender's own times hides its queue, and no sender can tell that from a congested way back by
+looking. So veno_jitter lets the receiver's clock excuse a longer round trip, but no loss, and sends
+less now and then to see whether that shortens what the clock denies; jtcp believes it, as its paper
+does, unless peer_clock is 0.
 
 Each is left out of a claim that it does not meet: veno_jitter of an Optimist, to whom every sender
 sends a full receiver's window at any rate of loss, as that is paced, which leaves reno's bursts
@@ -29,6 +30,7 @@ from labtest.guest import write_file
 
 RATE_MBPS, QUEUE_PKTS, DELAY_US = 4, 20, 20_000
 SHORTCUT_MBPS, SHORTCUT_QUEUE_PKTS = 10, 60
+LARGE_MBPS, LARGE_QUEUE_PKTS = 16, 80  # where there is more to gain
 RUN_S = 75.0  # of one run each: in 25 s a slow clock is above the bound in 1 of 16, by chance
 MOST, LEAST = 1.25, 0.6
 PIECES = 8  # ACKs for one segment
@@ -195,8 +197,10 @@ class Shares:
 
 
 @cache
-def shares(name: str, kind: Callable[..., Peer]) -> Shares:
-    link = Link(rate_mbps=RATE_MBPS, queue_pkts=QUEUE_PKTS, delay_us=DELAY_US)
+def shares(
+    name: str, kind: Callable[..., Peer], rate_mbps: float = RATE_MBPS, queue_pkts: int = QUEUE_PKTS
+) -> Shares:
+    link = Link(rate_mbps=rate_mbps, queue_pkts=queue_pkts, delay_us=DELAY_US)
     with Wire(link) as wire:
         other = Peer(wire, "reno").connect()
         wire.run(2)
@@ -224,6 +228,14 @@ def check_distrust(name, kind):
     finally:
         write_file(parameter, 1)
         shares.cache_clear()
+
+
+@claim("a queue that only a forged clock denies is found by dips, and shared", "veno_jitter")
+def check_denied_queue(name):
+    told = shares(name, NoJitter, LARGE_MBPS, LARGE_QUEUE_PKTS)
+    fair_pkts = (told.liar_pkts + told.other_pkts) / 2
+    assert told.liar_pkts <= MOST * fair_pkts, told  # 1.64 of it without that trial
+    assert told.other_pkts >= LEAST * fair_pkts, told
 
 
 @claim("a round trip made of a forged time excuses no loss of a full queue", "veno_jitter")
