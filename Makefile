@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo test-packages check fmt bench-lab bench-cost bench-law clean distclean help
+.PHONY: demo test setup-test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo test-packages check fmt bench-lab bench-cost bench-law clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -46,6 +46,9 @@ help:
 setup:
 	@testbed/setup
 
+setup-test:
+	@testbed/setup test
+
 # Finished points are kept; FRESH=1 runs them again, as where the scenario has changed since.
 demo: setup
 	@$(if $(FRESH),rm -rf '$(DEMO_OUT)',true)
@@ -56,8 +59,7 @@ demo: setup
 
 # Files of tests side by side. More would not help: what takes long in them takes all cores itself.
 TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
-test: setup
-	@testbed/setup test
+test: setup-test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory -C testbed/traffic check PYTHON=$(VENV)/bin/python
 	@$(MAKE) --no-print-directory -C tfrc_uddj_user test PYTHON=$(VENV)/bin/python
@@ -86,8 +88,7 @@ test-packages: setup
 	@PACKAGES_ON='$(PACKAGES_ON)' $(PYTHON) -m pytest -v -rs -p no:cacheprovider testbed/tests/test_packages.py
 
 # One line for each kernel, compiler and check.
-matrix: setup
-	@testbed/setup test
+matrix: setup-test
 	@$(PYTHON) -m pytest -v -rs -p no:cacheprovider tcp_veno_jitter/tests/test_{build,compat}.py \
 		sctp_jitter/tests/matrix_sctp.py
 
