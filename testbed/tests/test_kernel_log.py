@@ -11,7 +11,7 @@ for line in ("all is well", "BUG: KASAN: made up"):
     print(line, file=open("/dev/kmsg", "w"))
 assert log.complaint().startswith("BUG: KASAN: made up"), "not seen"
 assert log.complaint() == "", "seen twice"
-races = ("BUG: KCSAN: data-race in tick / idle", "Call Trace of it", "=" * 66,
+races = ("BUG: KCSAN: data-race in tick / idle", "Tainted: [O]=OOT_MODULE", "=" * 66,
          "BUG: KCSAN: data-race in copy / list", " sctp_outq+0x1/0x2 [sctp]", "=" * 66)
 for line in races[:3]:
     print(line, file=open("/dev/kmsg", "w"))

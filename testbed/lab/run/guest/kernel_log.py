@@ -12,8 +12,9 @@ COMPLAINT = re.compile(
     r"|stack-protector|INFO: trying to register|general protection|hung task"
 )
 # A report of KCSAN ends at a line of its own; functions of modules have their module's name behind.
+# "Tainted: [O]=OOT_MODULE" is no function.
 RACE, RACE_END = re.compile(r"BUG: KCSAN: "), "=" * 20
-MODULE = re.compile(r" \[\w+\]")
+MODULE = re.compile(r" \[\w+\](?!=)")
 SHOWN_LINES = 60
 RECORD_BYTES = 8192
 DEBUGFS = Path("/sys/kernel/debug")
