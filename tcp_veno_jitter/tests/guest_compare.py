@@ -108,7 +108,7 @@ def judge_four(seed: int) -> dict:
     """Return what is said of four algorithms on a path that loses 1 %."""
     with Network(rate_mbps=10, delay_ms=50, queue_pkts=100) as network, sender():
         network.shape(*LOSSY)
-        return compare("-a", NAMES, *COMMAND, "-n", "18", "--seed", str(seed))[1]
+        return compare("-a", NAMES, *COMMAND, "-n", "24", "--seed", str(seed))[1]
 
 
 @claim("with 1 % loss it finds bbr and veno_jitter better than cubic, and reno not better")
@@ -119,7 +119,10 @@ def _right_about_four():
         assert found[name]["kind"] == "more", found[name]
         assert found[name]["words"].startswith(f"{name} was "), found[name]["words"]
     assert found["reno"]["kind"] in ("less", "same", "cannot tell"), found["reno"]
-    assert all("Worth switching" in sentence for sentence in document["advice"]), document["advice"]
+    clean = {name for name in ("bbr", "veno_jitter") if not found[name]["harm"]}
+    (advice,) = document["advice"]  # whether a start loses pings enough for harm is chance here
+    assert ("Worth switching" if clean else "at a price that others pay") in advice, advice
+    assert {name for name in found if f"{name} (" in advice} == clean, (advice, found)
     assert all(run["ping"]["sent"] > 5 and not run["failure"] for run in document["runs"])
     assert 100 <= document["idle_rtt_ms"] < 104
     with open(SYSCTL) as default:
