@@ -3,6 +3,7 @@
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import textwrap
@@ -107,3 +108,11 @@ def test_it_needs_nothing_that_only_the_lab_has(tmp_path):
         capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
     assert told.stdout == "WirelessHop\n", told.stderr
+
+
+def test_a_python_that_is_too_old_is_told_so():
+    """Mininet runs on older ones, where the rest would be a syntax error."""
+    check = runpy.run_path(str(TESTBED / "veno_lab" / "python.py"))["check"]
+    check((3, 11, 0))
+    with pytest.raises(ImportError, match=r"needs Python 3.11 or newer, and this is 3.8$"):
+        check((3, 8, 10))

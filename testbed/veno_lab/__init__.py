@@ -6,6 +6,7 @@ docs/mininet.md is the page. It is imported where Mininet is (Debian's Python), 
 but Mininet and the lab's modules beside it.
 """
 
+from veno_lab import python  # noqa: F401 - first: it refuses one too old for the rest
 from veno_lab.hops import OneHop, TraceHop, WirelessHop
 from veno_lab.wifi import OneAccessPoint, WifiAp, WifiLink
 
