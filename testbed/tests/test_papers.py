@@ -71,7 +71,7 @@ def test_claims_are_read_from_the_pages_that_publish_writes():
     there = papersindex.read_claims(page)
     assert [claim.text for claim in there] == [claim.text for claim in one.claims]
     (first, *_) = there
-    assert first.measured == "0.99 [0.98, 1.24]" and first.verdict == "undecided"
+    assert first.measured == "0.99 [0.98, 0.99]" and first.verdict == "does not hold"
     table = publish.claims_table(claims.judge(one, []))
     (first, *_) = papersindex.read_claims(f"# A\n\n## Claims\n\n{table}\n")
     assert first.subject == there[0].subject and first.verdict == "not measured"
