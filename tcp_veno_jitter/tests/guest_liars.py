@@ -17,9 +17,15 @@ beside it no room in a short queue; jtcp of a Draining one that it believes.
 
 What a Shortcut gains shows where its flow is alone: beside reno, in a short queue, what it asks for
 again costs more.
+
+Who knows when dips come, as TruthfulAtTimes and HoldsInDips do, gains by no claim: guest_liars.py
+MODULE KIND MBPS PKTS says what, as a share of a fair one.
 """
 
 import contextlib
+import sys
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -27,7 +33,7 @@ from functools import cache, partial
 from guest_claims import ALL, PUBLISHED, claim
 from guest_peer import SEQ_MASK, Link, Peer, Segment, Wire
 
-from labtest.guest import write_file
+from labtest.guest import first_in_line, run_cmd, write_file
 
 RATE_MBPS, QUEUE_PKTS, DELAY_US = 4, 20, 20_000
 SHORTCUT_MBPS, SHORTCUT_QUEUE_PKTS = 10, 60
@@ -40,6 +46,7 @@ OPTIMIST_PKTS = 40  # nothing is seen to be lost: the receiver's window is the o
 BACKWARDS_TICKS = 40
 LEAP_AT = 12  # ACKs: in the first round trips
 HESITATES_US, PROMPT_ACKS = 20_000, 10
+HOLDS_AS_US = 400_000  # the round trips of so long before
 
 
 class Honest(Peer):
@@ -185,6 +192,49 @@ class Shortcut(Peer):
         self.send_ack()
 
 
+def is_near(period_s: float, before_s: float, after_s: float) -> bool:
+    """Is it so near a multiple of PERIOD_S of the wall clock, at which dips begin?"""
+    since_s = time.time() % period_s
+    return since_s < after_s or since_s >= period_s - before_s
+
+
+class TruthfulAtTimes(NoJitter):
+    """As that, but honest near every third dip: no three in a row find that the clock lies."""
+
+    def ts_val(self) -> int:
+        return Peer.ts_val(self) if is_near(15, 0.25, 0.4) else super().ts_val()
+
+
+class HoldsInDips(NoJitter):
+    """As that, and in dips its ACKs are as late as the latest one of a while before: round trips
+    get no shorter."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.sent_us: deque[int] = deque()  # of the segment that each ACK on its way is for
+        self.lately: deque[tuple[int, int]] = deque()  # when an ACK was there, and its round trip
+        self.last_us = 0
+
+    def send_ack(self, *arguments, **options) -> None:
+        self.sent_us.append(self.newest)
+        super().send_ack(*arguments, **options)
+
+    def _deliver(self, packet: bytes) -> None:
+        sent_us, now_us = self.sent_us.popleft(), self.wire.now_us
+        due_us = max(now_us, self.last_us)
+        if not is_near(5, 0.2, 0.6):
+            self.lately.append((now_us, now_us - sent_us))
+            while self.lately[0][0] < now_us - HOLDS_AS_US:
+                self.lately.popleft()
+        elif self.lately:
+            due_us = max(due_us, sent_us + max(rtt_us for _, rtt_us in self.lately))
+        self.last_us = due_us
+        if due_us == now_us:
+            super()._deliver(packet)
+        else:
+            self.wire.at(due_us, lambda: Peer._deliver(self, packet))
+
+
 # which reno does not look at
 BY_STAMPS = (ConstantStamp, FrozenLater, NoJitter, SlowClock, FromTheFuture)
 BY_ACKS = (Backwards, Divider, Hesitant, Optimist, DsackFlood)
@@ -278,3 +328,12 @@ for kind in (*BY_STAMPS, *BY_ACKS):
     claim(f"a lying receiver gains little and starves nobody: {kind.__name__}", *algorithms)(
         partial(check_liar, kind=kind)
     )
+
+
+if __name__ == "__main__":
+    first_in_line()
+    run_cmd("modprobe", "-d", "/run/lab/modules", "tun")
+    module, kind, rate_mbps, queue_pkts = sys.argv[1:]
+    told = shares(module, globals()[kind], float(rate_mbps), int(queue_pkts))
+    share = 2 * told.liar_pps / (told.liar_pps + told.other_pps)
+    print(f"{kind}, {rate_mbps} Mb/s, {queue_pkts} packets: {share:.2f} of a fair share")
