@@ -25,6 +25,7 @@ from lab.show.plots import BOUND_DASH, FAINT, FONT_PT, INK, RC, Style, style, to
 SSTHRESH_NONE_PKTS = 1_000_000  # the kernel's "no threshold yet" is 2^31 - 1
 WINDOW_RTTS = 400  # of one point's life that a figure still resolves
 MAX_FLOWS_DRAWN = 8
+RTTS_DRAWN = 300  # of a flow, about: more are not seen, and make a figure large
 AGENTS_DRAWN = 3
 QUEUE_SHADES = ("#4b5563", "#3f8fc4", "#b0802a")
 RATIO_ROOM = 3.2  # of a figure of the jitter ratio, in 1/w of a small window
@@ -144,6 +145,7 @@ def rtt_figure(compared: dict[str, tuple[dict[str, Any], pl.DataFrame]]) -> str:
             tested = [flow["name"] for flow in result["flows"] if flow["under_test"]]
             for number, flow in enumerate(tested[:MAX_FLOWS_DRAWN]):
                 rows = flows.filter(pl.col("flow") == flow).sort("time_s")
+                rows = rows.gather_every(max(1, len(rows) // RTTS_DRAWN))
                 axes.plot(
                     rows["time_s"], rows["srtt_ms"].fill_null(math.nan), color=look.colour,
                     ls=look.dash, lw=1.6 if look.ours else 1.2, label=None if number else name,
