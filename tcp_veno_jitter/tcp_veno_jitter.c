@@ -111,8 +111,9 @@
  * Without time stamps q is that of the round trip. With them, what is queue on
  * the way back by the receiver's clock alone excuses no loss: where the round
  * trip is longer than base and Q explain, losses are judged as ALONE without room, and
- * dips ask whether that gets shorter if less is sent: three in a row, and the clock is
- * not used any more. V excuses none, either: they are judged by Q with V put back.
+ * dips at random instants ask whether that gets shorter if less is sent: three in a row,
+ * and the clock is not used any more. V excuses none, either: they are judged by Q with V
+ * put back.
  */
 
 #include <linux/module.h>
@@ -1699,6 +1700,21 @@ static u32 vj_dip_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj)
 			     vj_standing_rtt_us(vj)) >> VENO_BACKLOG_SHIFT) + 1;
 }
 
+/*
+ * Is it time to look for base? All of our kind look at once, but a dispute is cleared up at
+ * a random instant: the receiver does not know when, and those of our kind on the way back
+ * do not dip then as well.
+ */
+static bool vj_looks(const struct veno_jitter *vj, const struct tcp_sock *tp,
+		     u32 look_us, u32 round_us)
+{
+	if (vj_age_us(tp, vj->base_stamp) <= look_us / 4)
+		return false;
+	if (vj->forward.disputed)
+		return reciprocal_scale(get_random_u32(), look_us) < round_us;
+	return vj_turned_us(tp, VJ_CALM_SHIFT) % look_us < round_us;
+}
+
 /* Is it time for a trial? */
 static bool vj_needs_trial(struct sock *sk, u32 round_us)
 {
@@ -1717,9 +1733,8 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	    look_us >> VJ_TRIAL_SHIFT >= tp->srtt_us >> 3 << VJ_CALM_SHIFT)
 		look_us >>= VJ_TRIAL_SHIFT;
 	/* who comes back from a timeout knows too little of its share */
-	unseen = vj_turned_us(tp, VJ_CALM_SHIFT) % look_us < round_us &&
-		 !tcp_in_slow_start(tp) &&
-		 vj_age_us(tp, vj->base_stamp) > look_us / 4;
+	unseen = !tcp_in_slow_start(tp) &&
+		 vj_looks(vj, tp, look_us, round_us);
 	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
 		if (unseen && vj_note_unseen(vj, tp))
 			return true;
@@ -1761,8 +1776,8 @@ static void vj_distrust(struct veno_jitter *vj)
 }
 
 /*
- * A dip that should clear up a dispute is over. Has it made the round trip shorter? Dip
- * after dip that is no chance: what waits is ours, there or back.
+ * A dip that should clear up a dispute is over. Did what is disputed get shorter? Dip after
+ * dip that is no chance: what waits is ours, there or back.
  */
 static void vj_settle_dispute(struct veno_jitter *vj)
 {
@@ -1777,25 +1792,25 @@ static void vj_settle_dispute(struct veno_jitter *vj)
 
 /*
  * A round trip of a trial, or the first: true. It was @round_us long, and more was
- * lost in it than noise explains if @excess; it @falls by a sixteenth, of one that was no
- * longer than it had to be if the receiver's clock, which is @disputed, is right.
+ * lost in it than noise explains if @excess; it @falls by a sixteenth, and if what only a
+ * disputed clock says to be on the way back does so, that is @refuted.
  */
 static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
-		   bool excess, bool falls, bool disputed)
+		   bool excess, bool falls, bool refuted)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	switch (vj->trial) {
 	case VJ_DIP:
-		vj->forward.fell |= falls && disputed;
+		vj->forward.fell |= refuted;
 		if (tcp_packets_in_flight(tp) <= tcp_snd_cwnd(tp)) {
 			vj->trial = VJ_DIPPED;
 			vj->answered = 0;
 		}
 		return true;
 	case VJ_DIPPED:
-		vj->forward.fell |= falls && disputed;
+		vj->forward.fell |= refuted;
 		/* others dip as well: it may yet be empty */
 		if (!falls || vj_is_clear(vj)) {
 			vj_settle_dispute(vj);
@@ -2038,7 +2053,8 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		       tp->srtt_us >> 3;
 	u32 queue_us = vj->standing_us;
 	u32 rtt_us = vj_standing_rtt_us(vj);
-	bool disputed = vj->forward.disputed && !vj_is_shown(vj);
+	u32 path_us = vj->standing_path_us;
+	bool refuted = vj->forward.disputed && !vj_is_shown(vj);
 	bool jumps = false, falls = false;
 	bool deep, empty, calm;
 	u64 rate;
@@ -2051,6 +2067,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		vj_note_standing(vj, tp, last_us);
 		jumps = vj_jumps(vj, tp, queue_us);
 		falls = vj_standing_rtt_us(vj) < rtt_us / 16 * 15;
+		refuted &= vj->standing_path_us + rtt_us / 16 < path_us;
 	}
 	/* the core forgets after sysctl_tcp_min_rtt_wlen */
 	vj->base_us = max(vj->base_us, tcp_min_rtt(tp));
@@ -2091,7 +2108,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		/* though less is sent: no answer to our load */
 		vj_listen(sk, vj_delivered_pkts(vj, tp));
 		vj->struck = 0;
-	} else if (vj_try(sk, round_us, rate, excess, falls, disputed)) {
+	} else if (vj_try(sk, round_us, rate, excess, falls, refuted)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
 		vj_check_startup(sk, rate, sent, lost, excess && !held);
@@ -2287,7 +2304,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool tlp)
 			vj_tell_verdict(sk, tlp);
 		if (vj->random)
 			return;
-		vj->forward.disputed |= !vj_is_shown(vj);
+		vj->forward.disputed |= !vj->trial && !vj_is_shown(vj);
 		begins = vj_note_overflow(vj, tp);
 		/* one answer is enough until it shows */
 		if ((vj->hold || vj_is_lowered(vj)) && vj->answered)
@@ -2571,6 +2588,7 @@ static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
 	vj->listens = 0;
 	vj->settled = 0;
 	vj->quiet = 0;
+	vj->forward.disputed = 0;
 	vj->trial = VJ_NO_TRIAL;
 }
 
@@ -2725,6 +2743,7 @@ static void vj_resume(struct sock *sk)
 	vj->tops = 0;
 	vj->stood = 0;
 	vj->standing_max_us = 0;
+	vj->forward.denied = 0;
 	forward_queue_forget_rounds(&vj->forward);
 	vj_enter(vj, VJ_STARTUP);
 	vj_note_undo(vj);
