@@ -116,7 +116,9 @@
  * put back.
  */
 
+#include <linux/hash.h>
 #include <linux/module.h>
+#include <linux/random.h>
 #include <net/tcp.h>
 
 #include "compat/tcp_cong.h"
@@ -740,6 +742,17 @@ static void vj_note_full_packets(struct veno_jitter *vj,
 	vj->base_us = max(vj->base_us,
 			  min(vj_standing_rtt_us(vj),
 			      least_us + (least_us >> VJ_ROOM_SHIFT)));
+}
+
+/* How much longer than base is the path without any queue that the clock admits (us)? */
+static u32 vj_denied_us(const struct veno_jitter *vj)
+{
+	u32 path_us = vj->standing_path_us;
+
+	/* of that Q is less V */
+	if (!vj_is_deep(vj, vj->standing_us))
+		path_us -= min(path_us, forward_queue_varies_us(&vj->forward));
+	return path_us - min(path_us, vj->base_us);
 }
 
 /* The largest q that counts as no queue where noise is heard (us). */
@@ -1423,6 +1436,7 @@ static bool vj_begin_probe(struct sock *sk, u32 most)
 static void vj_move_base(struct veno_jitter *vj, u32 rtt_us)
 {
 	vj->flat = 0;
+	vj->forward.disputed = 0;
 	vj->base_us = rtt_us;
 	vj->standing_max_us = 0;
 	vj->resisted = 0;
@@ -1689,30 +1703,55 @@ static bool vj_note_unseen(struct veno_jitter *vj, struct tcp_sock *tp)
 
 /*
  * How much less a dip sends (packets): what empties the queue, though others do not dip.
- * Where a loss was congestion that only the receiver's clock denies, what would be ours if
- * all that the round trip is longer than base were on the way there.
+ * One that clears up a dispute: what would be ours if all that the round trip is longer
+ * than base were on the way there.
  */
 static u32 vj_dip_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj)
 {
-	if (vj_is_shown(vj) || !vj->forward.disputed)
+	if (!vj->clock.settles)
 		return 2 * (vj_backlog(tp, vj) >> VENO_BACKLOG_SHIFT) + 1;
 	return (veno_backlog(tcp_snd_cwnd(tp), vj->base_us,
 			     vj_standing_rtt_us(vj)) >> VENO_BACKLOG_SHIFT) + 1;
 }
 
+/* The last one drawn: of which turn and network namespace, and where in it. */
+static atomic64_t vj_drawn = ATOMIC64_INIT(0);
+
 /*
- * Is it time to look for base? All of our kind look at once, but a dispute is cleared up at
- * a random instant: the receiver does not know when, and those of our kind on the way back
- * do not dip then as well.
+ * When in @turn, of @turn_us, disputes are cleared up: drawn by the first flow that asks.
+ * Where namespaces, or turns of different lengths, take each other's place it is drawn
+ * more often, which leaves the mean as it is.
  */
-static bool vj_looks(const struct veno_jitter *vj, const struct tcp_sock *tp,
-		     u32 look_us, u32 round_us)
+static u32 vj_instant_us(const struct net *net, u64 turn, u32 turn_us)
 {
-	if (vj_age_us(tp, vj->base_stamp) <= look_us / 4)
+	u32 drawn_for = hash_64(net->net_cookie, 32) ^ (u32)turn;
+	u64 drawn = atomic64_read(&vj_drawn);
+
+	if (upper_32_bits(drawn) != drawn_for) {
+		drawn = (u64)drawn_for << 32 | get_random_u32();
+		atomic64_set(&vj_drawn, drawn);
+	}
+	return reciprocal_scale(lower_32_bits(drawn), turn_us);
+}
+
+/*
+ * Is it time to clear up a dispute? Once in a turn, at an instant that no receiver knows,
+ * nor flows of our kind on the way back, which so do not dip then as well. But all flows
+ * of this host that have a dispute do. Not where hushes ask.
+ */
+static bool vj_asks(const struct veno_jitter *vj, const struct tcp_sock *tp,
+		    u32 round_us)
+{
+	u32 turn_us = vj_turn_us(tp, VJ_CALM_SHIFT);
+	u64 turn = ktime_to_us(ktime_get_real());
+	u32 turned_us = do_div(turn, turn_us);
+	u32 instant_us;
+
+	if (!vj->forward.disputed || vj_is_shown(vj) || vj_is_blind(vj))
 		return false;
-	if (vj->forward.disputed)
-		return reciprocal_scale(get_random_u32(), look_us) < round_us;
-	return vj_turned_us(tp, VJ_CALM_SHIFT) % look_us < round_us;
+	instant_us = vj_instant_us(sock_net((const struct sock *)tp), turn,
+				   turn_us);
+	return turned_us >= instant_us && turned_us - instant_us < round_us;
 }
 
 /* Is it time for a trial? */
@@ -1723,7 +1762,7 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	u32 w = tcp_snd_cwnd(tp);
 	u32 most = max(w, vj->w_max);
 	u32 half, wait, look_us;
-	bool unseen;
+	bool unseen, asks;
 
 	if (vj->state == VJ_STARTUP || vj->draining || vj->listens)
 		return false;
@@ -1733,11 +1772,14 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	    look_us >> VJ_TRIAL_SHIFT >= tp->srtt_us >> 3 << VJ_CALM_SHIFT)
 		look_us >>= VJ_TRIAL_SHIFT;
 	/* who comes back from a timeout knows too little of its share */
-	unseen = !tcp_in_slow_start(tp) &&
-		 vj_looks(vj, tp, look_us, round_us);
-	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
+	unseen = vj_turned_us(tp, VJ_CALM_SHIFT) % look_us < round_us &&
+		 !tcp_in_slow_start(tp) &&
+		 vj_age_us(tp, vj->base_stamp) > look_us / 4;
+	asks = !unseen && !tcp_in_slow_start(tp) && vj_asks(vj, tp, round_us);
+	if (unseen || asks || (vj->fills > VJ_FILLS && vj->hold == 1)) {
 		if (unseen && vj_note_unseen(vj, tp))
 			return true;
+		vj->clock.settles = asks;
 		half = tabe_window_pkts(&vj->bandwidth, vj->base_us / 2,
 					tp->mss_cache);
 		half = max(half, VJ_DELACK_PKTS + 0U);
@@ -1776,24 +1818,26 @@ static void vj_distrust(struct veno_jitter *vj)
 }
 
 /*
- * A dip that should clear up a dispute is over. Did what is disputed get shorter? Dip after
- * dip that is no chance: what waits is ours, there or back.
+ * A dip that should clear up a dispute is over. Did what is denied get shorter? Dip after
+ * dip that is no chance: what waits is ours, there or back. Where it was gone before, as
+ * others sent less, that tells nothing.
  */
 static void vj_settle_dispute(struct veno_jitter *vj)
 {
-	if (!vj->forward.disputed)
+	if (!vj->clock.settles)
 		return;
+	vj->clock.settles = 0;
 	vj->forward.disputed = 0;
-	if (!vj->forward.fell)
-		vj->forward.denied = 0;
-	else if (++vj->forward.denied == VJ_PATTERN)
+	if (vj->forward.fell && ++vj->forward.denied == VJ_PATTERN)
 		vj_distrust(vj);
+	else if (!vj->forward.fell && !vj_is_shown(vj))
+		vj->forward.denied = 0;
 }
 
 /*
  * A round trip of a trial, or the first: true. It was @round_us long, and more was
- * lost in it than noise explains if @excess; it @falls by a sixteenth, and if what only a
- * disputed clock says to be on the way back does so, that is @refuted.
+ * lost in it than noise explains if @excess; it @falls by a sixteenth; that what only the
+ * receiver's clock says to be on the way back is there is @refuted.
  */
 static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
 		   bool excess, bool falls, bool refuted)
@@ -1803,7 +1847,6 @@ static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
 
 	switch (vj->trial) {
 	case VJ_DIP:
-		vj->forward.fell |= refuted;
 		if (tcp_packets_in_flight(tp) <= tcp_snd_cwnd(tp)) {
 			vj->trial = VJ_DIPPED;
 			vj->answered = 0;
@@ -2053,8 +2096,9 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		       tp->srtt_us >> 3;
 	u32 queue_us = vj->standing_us;
 	u32 rtt_us = vj_standing_rtt_us(vj);
-	u32 path_us = vj->standing_path_us;
-	bool refuted = vj->forward.disputed && !vj_is_shown(vj);
+	u32 path_us = vj->round_rtt_us - vj->round_queue_us;
+	u32 denied_us = vj_denied_us(vj);
+	bool refuted = false;
 	bool jumps = false, falls = false;
 	bool deep, empty, calm;
 	u64 rate;
@@ -2067,7 +2111,9 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		vj_note_standing(vj, tp, last_us);
 		jumps = vj_jumps(vj, tp, queue_us);
 		falls = vj_standing_rtt_us(vj) < rtt_us / 16 * 15;
-		refuted &= vj->standing_path_us + rtt_us / 16 < path_us;
+		refuted = vj->clock.settles &&
+			  path_us + max(rtt_us / 16, denied_us / 4) <
+			  vj->base_us + denied_us;
 	}
 	/* the core forgets after sysctl_tcp_min_rtt_wlen */
 	vj->base_us = max(vj->base_us, tcp_min_rtt(tp));
@@ -2588,7 +2634,6 @@ static void vj_forget_losses(struct veno_jitter *vj, const struct tcp_sock *tp)
 	vj->listens = 0;
 	vj->settled = 0;
 	vj->quiet = 0;
-	vj->forward.disputed = 0;
 	vj->trial = VJ_NO_TRIAL;
 }
 
@@ -2743,6 +2788,7 @@ static void vj_resume(struct sock *sk)
 	vj->tops = 0;
 	vj->stood = 0;
 	vj->standing_max_us = 0;
+	vj->forward.disputed = 0;
 	vj->forward.denied = 0;
 	forward_queue_forget_rounds(&vj->forward);
 	vj_enter(vj, VJ_STARTUP);

@@ -54,7 +54,7 @@
  * @in_pieces: the caller's: more packets leave at once than delayed ACKs tell of
  * @asked: the caller's: it asks of each packet whether it met a queue
  * @disputed: the caller's: a loss was congestion, but only R says that nothing waited
- * @fell: the caller's: in this dip what is disputed got shorter
+ * @fell: the caller's: in this dip, which settles a dispute, what is denied got shorter
  * @denied: the caller's: such dips in a row
  * @sent_us: the caller's: when the last packet left that was asked whether it met a queue,
  *	lowest bits (us)
