@@ -111,14 +111,11 @@
  * Without time stamps q is that of the round trip. With them, what is queue on
  * the way back by the receiver's clock alone excuses no loss: where the round
  * trip is longer than base and Q explain, losses are judged as ALONE without room, and
- * dips at random instants ask whether that gets shorter if less is sent: three in a row,
- * and the clock is not used any more. V excuses none, either: they are judged by Q with V
- * put back.
+ * after three that are congestion the clock is not used any more. V excuses none, either:
+ * they are judged by Q with V put back.
  */
 
-#include <linux/hash.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <net/tcp.h>
 
 #include "compat/tcp_cong.h"
@@ -742,17 +739,6 @@ static void vj_note_full_packets(struct veno_jitter *vj,
 	vj->base_us = max(vj->base_us,
 			  min(vj_standing_rtt_us(vj),
 			      least_us + (least_us >> VJ_ROOM_SHIFT)));
-}
-
-/* How much longer than base is the path without any queue that the clock admits (us)? */
-static u32 vj_denied_us(const struct veno_jitter *vj)
-{
-	u32 path_us = vj->standing_path_us;
-
-	/* of that Q is less V */
-	if (!vj_is_deep(vj, vj->standing_us))
-		path_us -= min(path_us, forward_queue_varies_us(&vj->forward));
-	return path_us - min(path_us, vj->base_us);
 }
 
 /* The largest q that counts as no queue where noise is heard (us). */
@@ -1436,7 +1422,6 @@ static bool vj_begin_probe(struct sock *sk, u32 most)
 static void vj_move_base(struct veno_jitter *vj, u32 rtt_us)
 {
 	vj->flat = 0;
-	vj->forward.disputed = 0;
 	vj->base_us = rtt_us;
 	vj->standing_max_us = 0;
 	vj->resisted = 0;
@@ -1485,7 +1470,7 @@ static void vj_end_dip(struct sock *sk)
 	bool together = vj_dips_together(vj, tp);
 
 	vj->trial = VJ_NO_TRIAL;
-	if ((!vj_dip_clears(vj) || vj->forward.fell) && !together) {
+	if (!vj_dip_clears(vj) && !together) {
 		vj->doubted = vj->lossy;
 	} else if (vj->doubted && !together) {
 		vj->doubted = 0;
@@ -1701,59 +1686,6 @@ static bool vj_note_unseen(struct veno_jitter *vj, struct tcp_sock *tp)
 	return false;
 }
 
-/*
- * How much less a dip sends (packets): what empties the queue, though others do not dip.
- * One that clears up a dispute: what would be ours if all that the round trip is longer
- * than base were on the way there.
- */
-static u32 vj_dip_pkts(const struct tcp_sock *tp, const struct veno_jitter *vj)
-{
-	if (!vj->clock.settles)
-		return 2 * (vj_backlog(tp, vj) >> VENO_BACKLOG_SHIFT) + 1;
-	return (veno_backlog(tcp_snd_cwnd(tp), vj->base_us,
-			     vj_standing_rtt_us(vj)) >> VENO_BACKLOG_SHIFT) + 1;
-}
-
-/* The last one drawn: of which turn and network namespace, and where in it. */
-static atomic64_t vj_drawn = ATOMIC64_INIT(0);
-
-/*
- * When in @turn, of @turn_us, disputes are cleared up: drawn by the first flow that asks.
- * Where namespaces, or turns of different lengths, take each other's place it is drawn
- * more often, which leaves the mean as it is.
- */
-static u32 vj_instant_us(const struct net *net, u64 turn, u32 turn_us)
-{
-	u32 drawn_for = hash_64(net->net_cookie, 32) ^ (u32)turn;
-	u64 drawn = atomic64_read(&vj_drawn);
-
-	if (upper_32_bits(drawn) != drawn_for) {
-		drawn = (u64)drawn_for << 32 | get_random_u32();
-		atomic64_set(&vj_drawn, drawn);
-	}
-	return reciprocal_scale(lower_32_bits(drawn), turn_us);
-}
-
-/*
- * Is it time to clear up a dispute? Once in a turn, at an instant that no receiver knows,
- * nor flows of our kind on the way back, which so do not dip then as well. But all flows
- * of this host that have a dispute do. Not where hushes ask.
- */
-static bool vj_asks(const struct veno_jitter *vj, const struct tcp_sock *tp,
-		    u32 round_us)
-{
-	u32 turn_us = vj_turn_us(tp, VJ_CALM_SHIFT);
-	u64 turn = ktime_to_us(ktime_get_real());
-	u32 turned_us = do_div(turn, turn_us);
-	u32 instant_us;
-
-	if (!vj->forward.disputed || vj_is_shown(vj) || vj_is_blind(vj))
-		return false;
-	instant_us = vj_instant_us(sock_net((const struct sock *)tp), turn,
-				   turn_us);
-	return turned_us >= instant_us && turned_us - instant_us < round_us;
-}
-
 /* Is it time for a trial? */
 static bool vj_needs_trial(struct sock *sk, u32 round_us)
 {
@@ -1762,7 +1694,7 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	u32 w = tcp_snd_cwnd(tp);
 	u32 most = max(w, vj->w_max);
 	u32 half, wait, look_us;
-	bool unseen, asks;
+	bool unseen;
 
 	if (vj->state == VJ_STARTUP || vj->draining || vj->listens)
 		return false;
@@ -1775,21 +1707,19 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	unseen = vj_turned_us(tp, VJ_CALM_SHIFT) % look_us < round_us &&
 		 !tcp_in_slow_start(tp) &&
 		 vj_age_us(tp, vj->base_stamp) > look_us / 4;
-	asks = !unseen && !tcp_in_slow_start(tp) && vj_asks(vj, tp, round_us);
-	if (unseen || asks || (vj->fills > VJ_FILLS && vj->hold == 1)) {
+	if (unseen || (vj->fills > VJ_FILLS && vj->hold == 1)) {
 		if (unseen && vj_note_unseen(vj, tp))
 			return true;
-		vj->clock.settles = asks;
 		half = tabe_window_pkts(&vj->bandwidth, vj->base_us / 2,
 					tp->mss_cache);
 		half = max(half, VJ_DELACK_PKTS + 0U);
 		if (!vj->vain)
-			half = max(half, w - min(w, vj_dip_pkts(tp, vj)));
+			half = max(half, w - min(w, 2 * (vj_backlog(tp, vj) >>
+					 VENO_BACKLOG_SHIFT) + 1));
 		/* the smallest windows look as well, when all others do */
 		if (w <= half && !(unseen && w <= VJ_DELACK_PKTS))
 			return false;
 		vj->flat += unseen && !vj->flat;
-		vj->forward.fell = 0;
 		vj_begin_trial(sk, VJ_DIP, min(half, w), w);
 		return true;
 	}
@@ -1808,39 +1738,12 @@ static bool vj_needs_trial(struct sock *sk, u32 round_us)
 	return false;
 }
 
-/* From now on the round trip tells how long packets wait, whatever the receiver says. */
-static void vj_distrust(struct veno_jitter *vj)
-{
-	vj->trusts = 0;
-	memset(&vj->clock, 0, sizeof(vj->clock));
-	forward_queue_restart(&vj->forward);
-	vj->forward.known = 0;
-}
-
-/*
- * A dip that should clear up a dispute is over. Did what is denied get shorter? Dip after
- * dip that is no chance: what waits is ours, there or back. Where it was gone before, as
- * others sent less, that tells nothing.
- */
-static void vj_settle_dispute(struct veno_jitter *vj)
-{
-	if (!vj->clock.settles)
-		return;
-	vj->clock.settles = 0;
-	vj->forward.disputed = 0;
-	if (vj->forward.fell && ++vj->forward.denied == VJ_PATTERN)
-		vj_distrust(vj);
-	else if (!vj->forward.fell && !vj_is_shown(vj))
-		vj->forward.denied = 0;
-}
-
 /*
  * A round trip of a trial, or the first: true. It was @round_us long, and more was
- * lost in it than noise explains if @excess; it @falls by a sixteenth; that what only the
- * receiver's clock says to be on the way back is there is @refuted.
+ * lost in it than noise explains if @excess; it @falls by a sixteenth.
  */
 static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
-		   bool excess, bool falls, bool refuted)
+		   bool excess, bool falls)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -1853,12 +1756,9 @@ static bool vj_try(struct sock *sk, u32 round_us, u64 rate_bytes_per_s,
 		}
 		return true;
 	case VJ_DIPPED:
-		vj->forward.fell |= refuted;
 		/* others dip as well: it may yet be empty */
-		if (!falls || vj_is_clear(vj)) {
-			vj_settle_dispute(vj);
+		if (!falls || vj_is_clear(vj))
 			vj_end_dip(sk);
-		}
 		return true;
 	case VJ_HUSH:
 		if (tcp_packets_in_flight(tp) <= tcp_snd_cwnd(tp)) {
@@ -2096,9 +1996,6 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		       tp->srtt_us >> 3;
 	u32 queue_us = vj->standing_us;
 	u32 rtt_us = vj_standing_rtt_us(vj);
-	u32 path_us = vj->round_rtt_us - vj->round_queue_us;
-	u32 denied_us = vj_denied_us(vj);
-	bool refuted = false;
 	bool jumps = false, falls = false;
 	bool deep, empty, calm;
 	u64 rate;
@@ -2111,9 +2008,6 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		vj_note_standing(vj, tp, last_us);
 		jumps = vj_jumps(vj, tp, queue_us);
 		falls = vj_standing_rtt_us(vj) < rtt_us / 16 * 15;
-		refuted = vj->clock.settles &&
-			  path_us + max(rtt_us / 16, denied_us / 4) <
-			  vj->base_us + denied_us;
 	}
 	/* the core forgets after sysctl_tcp_min_rtt_wlen */
 	vj->base_us = max(vj->base_us, tcp_min_rtt(tp));
@@ -2154,7 +2048,7 @@ static void vj_end_round(struct sock *sk, bool limited, u32 last_us)
 		/* though less is sent: no answer to our load */
 		vj_listen(sk, vj_delivered_pkts(vj, tp));
 		vj->struck = 0;
-	} else if (vj_try(sk, round_us, rate, excess, falls, refuted)) {
+	} else if (vj_try(sk, round_us, rate, excess, falls)) {
 		/* the window is the trial's */
 	} else if (vj->state == VJ_STARTUP) {
 		vj_check_startup(sk, rate, sent, lost, excess && !held);
@@ -2309,6 +2203,29 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 	return vj->tops > VJ_PATTERN || vj_is_deep(vj, queue_us);
 }
 
+/*
+ * A loss that is congestion tells of a full queue. Where the receiver's clock denies the
+ * most of it, and that again and again, the clock is not used any more: from then on the
+ * round trip tells how long packets wait. Each other loss takes one such back.
+ */
+static void vj_note_denied(struct veno_jitter *vj)
+{
+	u32 rtt_us = vj_standing_rtt_us(vj);
+
+	if (vj->random || vj_is_shown(vj) ||
+	    2 * (u64)vj->standing_us + vj->base_us >= rtt_us) {
+		vj->forward.denied -= !!vj->forward.denied;
+		return;
+	}
+	if (++vj->forward.denied < VJ_PATTERN)
+		return;
+	vj->trusts = 0;
+	vj->forward.denied = 0;
+	vj->forward.known = 0;
+	memset(&vj->clock, 0, sizeof(vj->clock));
+	forward_queue_restart(&vj->forward);
+}
+
 static void vj_tell_verdict(const struct sock *sk, bool tlp)
 {
 	const struct veno_jitter *vj = inet_csk_ca(sk);
@@ -2340,7 +2257,7 @@ static void vj_judge(struct sock *sk, bool signalled, bool tlp)
 {
 	struct veno_jitter *vj = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	bool begins = false;
+	bool begins = false, answered;
 	u32 keep_pkts = 0;
 
 	vj->judged = 1;
@@ -2348,12 +2265,14 @@ static void vj_judge(struct sock *sk, bool signalled, bool tlp)
 	if (!signalled) {
 		if (tcp_verdict_is_watched())
 			vj_tell_verdict(sk, tlp);
+		/* one answer is enough until it shows */
+		answered = (vj->hold || vj_is_lowered(vj)) && vj->answered;
+		if (vj->random || !answered)
+			vj_note_denied(vj);
 		if (vj->random)
 			return;
-		vj->forward.disputed |= !vj->trial && !vj_is_shown(vj);
 		begins = vj_note_overflow(vj, tp);
-		/* one answer is enough until it shows */
-		if ((vj->hold || vj_is_lowered(vj)) && vj->answered)
+		if (answered)
 			return;
 		if (vj->state == VJ_ALONE && !vj->roomy && !vj_is_lowered(vj)) {
 			vj_answer_excess(sk, false);
@@ -2788,8 +2707,6 @@ static void vj_resume(struct sock *sk)
 	vj->tops = 0;
 	vj->stood = 0;
 	vj->standing_max_us = 0;
-	vj->forward.disputed = 0;
-	vj->forward.denied = 0;
 	forward_queue_forget_rounds(&vj->forward);
 	vj_enter(vj, VJ_STARTUP);
 	vj_note_undo(vj);

@@ -53,9 +53,7 @@
  * @known: the caller's: it is of a clock whose tick is known
  * @in_pieces: the caller's: more packets leave at once than delayed ACKs tell of
  * @asked: the caller's: it asks of each packet whether it met a queue
- * @disputed: the caller's: a loss was congestion, but only R says that nothing waited
- * @fell: the caller's: in this dip, which settles a dispute, what is denied got shorter
- * @denied: the caller's: such dips in a row
+ * @denied: the caller's: losses that came from a queue that only R denies, less others
  * @sent_us: the caller's: when the last packet left that was asked whether it met a queue,
  *	lowest bits (us)
  */
@@ -66,8 +64,6 @@ struct forward_queue {
 	   known:1,
 	   in_pieces:1,
 	   asked:1,
-	   disputed:1,
-	   fell:1,
 	   denied:2;
 	u8 sent_us;
 };

@@ -81,7 +81,6 @@ enum peer_clock_result {
  * @tick_us: length of a tick (us), a guess unless @known; 0: there was no time yet
  * @check_shift: look next when the baseline is 2^this us long, 0: no baseline
  * @known: @tick_us was measured
- * @settles: the caller's: this dip asks whether the clock is right
  *
  * @peer_us and @last_ticks change with each ACK. Side by side gcc makes one store of both,
  * which takes three instructions more than two.
@@ -93,8 +92,7 @@ struct peer_clock {
 	u32 last_ticks;
 	u16 tick_us;
 	u8 check_shift;
-	u8 known:1,
-	   settles:1;
+	u8 known:1;
 };
 
 /* A known length of a tick, and where the next longer one is nearer. */
