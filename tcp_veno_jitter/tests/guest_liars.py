@@ -335,9 +335,7 @@ def check_liar(name, kind, peer_clock=1):
 def check_denied_queue(name, kind):
     told = shares(name, kind, LARGE_MBPS, LARGE_QUEUE_PKTS)
     fair_pps = (told.liar_pps + told.other_pps) / 2
-    assert told.liar_pps <= MOST * fair_pps, (
-        told
-    )  # 1.64 if believed
+    assert told.liar_pps <= MOST * fair_pps, told  # 1.64 if believed
     assert told.other_pps >= LEAST * fair_pps, told
 
 

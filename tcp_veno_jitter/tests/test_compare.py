@@ -410,6 +410,8 @@ def test_whatever_ends_it_ends_its_transfer(ending, tmp_path):
          "--command", f"echo $$ >{tmp_path}/pid && mv {tmp_path}/pid {tmp_path}/began &&"
          " exec sleep 1000 # {algorithm}"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # nohup, and a shell's "&", ignore it for all that they start
+        preexec_fn=lambda: signal.signal(ending, signal.SIG_DFL),
     )  # fmt: skip
     while not (tmp_path / "began").exists():
         assert process.poll() is None, process.communicate()
