@@ -109,10 +109,10 @@
  * to what drains the queue, or 0.85 w if that is less; SHARED to keep_percent of w.
  *
  * Without time stamps q is that of the round trip. With them, what is queue on
- * the way back by the receiver's clock alone excuses no loss: where the round
- * trip is longer than base and Q explain, losses are judged as ALONE without room, and
- * after three that are congestion the clock is not used any more. V excuses none, either:
- * they are judged by Q with V put back.
+ * the way back by the receiver's clock alone excuses no loss: where three round
+ * trips were longer than base and Q explain, each is congestion, but for those of a
+ * hush, and after three the clock is not used any more. V excuses none, either: losses
+ * are judged by Q with V put back.
  */
 
 #include <linux/module.h>
@@ -263,7 +263,6 @@ enum vj_trial {
  *	round trips in which one stood
  * @quiet: RTTs of the loss sample that met no queue, less VJ_QUIET_PKTS for each
  *	that did; vj_is_blind(): a running sum; in a hush less one for each that did
- * @shown: RTT is not longer than base and the smallest q of it say
  * @state: enum vj_state
  * @trial: enum vj_trial
  * @hold: round trips without growth and drains
@@ -331,7 +330,6 @@ struct veno_jitter {
 	u16 epoch;
 	u8 calm;
 	u8 queued:4,
-	   shown:1,
 	   undo_roomy:1,
 	   undo_struck:1,
 	   undo_fooled:1;
@@ -476,7 +474,6 @@ static void vj_init(struct sock *sk)
 	vj->base_us = tp->data_segs_out ? tcp_min_rtt(tp) : ~0U;
 	vj->recent_us = vj->base_us;
 	vj->base_stamp = vj_stamp(tp);
-	vj->shown = 1;
 	vj_begin_round(vj);
 	vj->round_end = tp->delivered;
 	vj->lost = tp->lost;
@@ -649,12 +646,13 @@ static bool vj_is_clear(const struct veno_jitter *vj)
 }
 
 /*
- * Is the round trip as long as base and Q say? If not, only the receiver's clock
- * says that the rest was on the way back: it may lie, so that excuses no loss.
+ * Was one of the last round trips as long as base and Q say? If not, only the receiver's
+ * clock says that the rest was on the way back: it may lie, so that excuses no loss. A
+ * single one may be longer: acknowledgments are held and come together over Wi-Fi.
  */
 static bool vj_is_shown(const struct veno_jitter *vj)
 {
-	return vj->shown || tcp_param_get(&vj_peer_clock) > 1;
+	return vj->forward.unshown < VJ_PATTERN || tcp_param_get(&vj_peer_clock) > 1;
 }
 
 /* Its tick, and whether it goes as it should: once a round trip. */
@@ -869,7 +867,10 @@ static void vj_note_standing(struct veno_jitter *vj, const struct tcp_sock *tp,
 		forward_queue_note_round(&vj->forward, last_us,
 					 queue_us + vj_grown_us(vj));
 	vj_note_largest(vj, queue_us, tcp_snd_cwnd(tp));
-	vj->shown = !vj_is_queue(vj, path_us - min(path_us, vj->base_us));
+	if (!vj_is_queue(vj, path_us - min(path_us, vj->base_us)))
+		vj->forward.unshown = 0;
+	else if (vj->forward.unshown < VJ_PATTERN)
+		vj->forward.unshown++;
 	if (!vj_is_deep(vj, queue_us))
 		queue_us -= min(queue_us, forward_queue_varies_us(&vj->forward));
 
@@ -2185,13 +2186,14 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 {
 	u32 queue_us = min(vj->round_queue_us, vj_whole_queue_us(vj));
 
-	if (vj->state == VJ_STARTUP)
+	if (vj->state == VJ_STARTUP || vj->trial == VJ_HUSHED)
 		return false;
+	if (!vj_is_shown(vj))
+		return true;
 	if (vj_is_blind(vj))
-		return vj->trial != VJ_HUSHED &&
-		       vj_credit(vj, tp->delivered - vj->round_end,
+		return vj_credit(vj, tp->delivered - vj->round_end,
 				 vj_lost_pkts(vj, tp)) < 0;
-	if (!vj->roomy || !vj_is_shown(vj))
+	if (!vj->roomy)
 		return 2 * (u64)vj_window_pkts(tp, vj) * vj->noise <
 		       1 << VJ_SHARE_SHIFT;
 	if (vj_is_queueless(tp, vj) ||

@@ -54,6 +54,7 @@
  * @in_pieces: the caller's: more packets leave at once than delayed ACKs tell of
  * @asked: the caller's: it asks of each packet whether it met a queue
  * @denied: the caller's: losses that came from a queue that only R denies, less others
+ * @unshown: the caller's: round trips in a row that were longer than the queue by R says
  * @sent_us: the caller's: when the last packet left that was asked whether it met a queue,
  *	lowest bits (us)
  */
@@ -64,7 +65,8 @@ struct forward_queue {
 	   known:1,
 	   in_pieces:1,
 	   asked:1,
-	   denied:2;
+	   denied:2,
+	   unshown:2;
 	u8 sent_us;
 };
 

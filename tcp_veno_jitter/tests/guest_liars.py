@@ -19,11 +19,13 @@ What a Shortcut gains shows where its flow is alone: beside reno, in a short que
 again costs more.
 
 It does not help to know when flows look for base, as TruthfulAtTimes and HoldsInDips do, nor to
-hold ACKs back, so that round trips get no shorter when less is sent: losses tell all the same.
-guest_liars.py MODULE KIND MBPS PKTS says what one has (1: a fair share).
+hold ACKs back, so that round trips get no shorter when less is sent: losses tell all the same. Nor
+does one gain that Feigns random losses as well: its clock excuses none. guest_liars.py MODULE KIND
+MBPS PKTS [PEER_CLOCK] says what one has (1: a fair share).
 """
 
 import contextlib
+import random
 import statistics
 import sys
 import time
@@ -51,6 +53,7 @@ BACKWARDS_TICKS = 40
 LEAP_AT = 12  # ACKs: in the first round trips
 HESITATES_US, PROMPT_ACKS = 20_000, 10
 HOLDS_AS_US = 1_000_000  # the round trips of so long before
+FAST_PART, FEIGNED_PART = 1.08, 0.05
 
 
 class Honest(Peer):
@@ -276,6 +279,22 @@ class Slews(Holds):
         self.least_rtt_us -= min(self.least_rtt_us, since_us // 20)
 
 
+class Feigns(NoJitter):
+    """As that, and asks again for some of what came fast, as if it had been lost at random."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.shortest_us = SEQ_MASK
+        self.chance = random.Random(1)
+
+    def receive(self, segment: Segment) -> None:
+        rtt_us = self.wire.now_us - segment.sent_us + self.wire.link.delay_us
+        self.shortest_us = min(self.shortest_us, rtt_us)
+        is_fast = rtt_us < FAST_PART * self.shortest_us
+        if segment.again or not is_fast or self.chance.random() >= FEIGNED_PART:
+            super().receive(segment)
+
+
 # which reno does not look at
 BY_STAMPS = (ConstantStamp, FrozenLater, NoJitter, SlowClock, FromTheFuture)
 BY_ACKS = (Backwards, Divider, Hesitant, Optimist, DsackFlood)
@@ -335,7 +354,7 @@ def check_liar(name, kind, peer_clock=1):
 def check_denied_queue(name, kind):
     told = shares(name, kind, LARGE_MBPS, LARGE_QUEUE_PKTS)
     fair_pps = (told.liar_pps + told.other_pps) / 2
-    assert told.liar_pps <= MOST * fair_pps, told  # 1.64 if believed
+    assert told.liar_pps <= MOST * fair_pps, told  # 1.64 if believed, 1.75 if it Feigns
     assert told.other_pps >= LEAST * fair_pps, told
 
 
@@ -384,7 +403,7 @@ def check_shortcut(name):
     assert queued_pkts < SHORTCUT_QUEUE_PKTS / 3, (drops, queued_pkts)
 
 
-for kind in (NoJitter, HoldsInDips, Slews):
+for kind in (NoJitter, HoldsInDips, Slews, Feigns):
     claim(f"a queue that only a forged clock denies is shared: {kind.__name__}", "veno_jitter")(
         partial(check_denied_queue, kind=kind)
     )
@@ -405,7 +424,7 @@ for kind in (*BY_STAMPS, *BY_ACKS):
 if __name__ == "__main__":
     first_in_line()
     run_cmd("modprobe", "-d", "/run/lab/modules", "tun")
-    module, kind, rate_mbps, queue_pkts = sys.argv[1:]
-    told = shares(module, globals()[kind], float(rate_mbps), int(queue_pkts))
+    module, kind, rate_mbps, queue_pkts, *peer_clock = sys.argv[1:]
+    told = shares(module, globals()[kind], float(rate_mbps), int(queue_pkts), *map(int, peer_clock))
     share = 2 * told.liar_pps / (told.liar_pps + told.other_pps)
     print(f"{kind}, {rate_mbps} Mb/s, {queue_pkts} packets: {share:.2f} of a fair share")

@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import socket
+import statistics
 import threading
 import time
 from pathlib import Path as File
@@ -1133,16 +1134,18 @@ def check_marked_beside(name):
 
 @claim("a start into a policer with a large bucket: no more is sent than arrives", "veno_jitter")
 def check_bucket(name):
-    lost = {}
-    for algorithm in (name, "cubic"):
+    lost = {name: [], "cubic": []}
+    for algorithm in 3 * [*lost]:
         with Path(10, delay_ms=20) as path:
             path.police(1_000_000)
             net.PORT += 1
             with Flow(algorithm) as flow:
                 time.sleep(6)
-                lost[algorithm] = flow.info().retransmits
-    # 1.4 times cubic's; by a packet less for two of the few that arrived it was three times
-    assert lost[name] < 2 * lost["cubic"], lost
+                lost[algorithm].append(flow.info().retransmits)
+    # 1.4 times cubic's; by a packet less for two of the few that arrived it was three times. One
+    # start in a hundred, whose window has gone over the rate as a hush begins, has 2 to 3 times
+    most = {algorithm: statistics.median(pkts) for algorithm, pkts in lost.items()}
+    assert most[name] < 2 * most["cubic"], lost
 
 
 @claim("beside it on a slow path a rival has no timeouts and keeps a share", "veno_jitter")
