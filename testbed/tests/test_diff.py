@@ -242,10 +242,13 @@ def test_what_b_has_not_is_named_and_is_no_answer(tmp_path):
     ]
     folders = write_results(tmp_path / "a", a), write_results(tmp_path / "b", b)
     done = command(*folders, "--metrics", "fct_s_p50")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 4, done.stderr  # a flow that ends no more is no success
     told = "Not compared, as B has it not: fct_s_p50 of changed at loss_pct 10, b; third."
     assert told in done.stdout.splitlines()
     assert command(*folders, "--metrics", "fct_s_p50", "--bisect").returncode == 125
+    # another algorithm was not asked for
+    assert command(*folders).returncode == 0
+    assert command(*folders, "--bisect").returncode == 125
 
 
 def test_what_a_rival_lost_is_a_regression_whatever_the_sum_says(tmp_path):

@@ -53,7 +53,9 @@ def test_what_is_wrong_is_said(found):
     wanted = ("bw: did you mean rate_mbps?", "jitter: did you mean jitter_ms?")
     wanted += ("max_queue_size: did you mean queue_pkts?",)  # who comes from TCLink
     assert found["tclink"] == [f"WirelessHop takes no {told}" for told in wanted]
-    assert "loss_pct = 120" in found["range"]
+    # in whichever direction
+    assert all("loss_pct = 120" in found[place] for place in ("range", "there", "back")), found
+    assert found["way"] == found["limit"] != ""
     assert found["runs"].startswith("WirelessHop: burst_pkts needs loss_pct")
     assert found["none"].startswith("WirelessHop: queue_pkts needs rate_mbps")
     assert found["aqm"].startswith("unknown WirelessHop.aqm 'codle': did you mean 'codel'")

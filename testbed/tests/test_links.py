@@ -10,7 +10,7 @@ import pytest
 from conftest import TESTBED, run_command
 
 from lab.ask.carries import TUNNELS
-from lab.ask.links import Link
+from lab.ask.links import Link, netem_takes_seeds
 from lab.ask.parts import AT_HOSTS, Topology
 from lab.ask.paths import CARD_MBPS, KINDS
 
@@ -74,6 +74,14 @@ def shown() -> tuple[list[list[str]], str, str]:
     assert done.returncode == 0, done.stdout + done.stderr
     results = re.findall(r"^RESULT (.*)$", done.stdout, re.M)
     return [json.loads(line) for line in results], *re.split("REPLACED |CHANGED ", done.stdout)[1:]
+
+
+@pytest.mark.parametrize(
+    ("release", "takes"),
+    [("6.1.0-41-amd64", False), ("6.6.116", False), ("6.7-rc1", True), ("7.2.3+deb14-arm64", True)],
+)
+def test_a_kernel_is_known_to_ignore_seeds_by_its_release(release, takes):
+    assert netem_takes_seeds(release) == takes
 
 
 def test_netlink_and_tc_agree(shown):

@@ -9,12 +9,15 @@ takes this file.
 import base64
 import json
 import os
+import platform
 import subprocess
 import time
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import mininet.link
+from mininet.log import warn
 
 from lab.ask import lablink, links
 from lab.ask.linkrules import check_bursts, check_link
@@ -34,6 +37,7 @@ BOTTLENECK_KEYS = {
     "rate_mbps", "trace", "queue_pkts", "aqm", "policer_burst_ms", "policer_burst_bytes"
 }  # fmt: skip
 HOP_KEYS = {"seed", "back"}
+RANDOM_KEYS = {"loss_pct", "jitter_ms", "retry_pct", "aggregate_ms"}
 
 
 class WirelessHop(mininet.link.Link):
@@ -48,7 +52,8 @@ class WirelessHop(mininet.link.Link):
     holds_delayed = True  # one netem does it all
 
     def __init__(self, node1, node2, *, seed: int = 1, back: dict | None = None, **options):
-        self._check({**options, **(back or {})})
+        for direction in ({}, back or {}):
+            self._check({**options, **direction})
         of_hop = {key: options.pop(key) for key in self.keys & options.keys()}
         super().__init__(node1, node2, **options)
         self.seed = seed
@@ -71,8 +76,11 @@ class WirelessHop(mininet.link.Link):
         return derived_seed(self.seed, intf.name)
 
     def _set(self, intf, of_hop: dict) -> None:
+        link = links.Link(**of_hop)
+        if any(getattr(link, key) for key in RANDOM_KEYS):
+            _tell_if_seeds_are_ignored()
         with NetworkNamespaceOf(intf.node.pid):
-            links.set_link(intf.name, links.Link(**of_hop), self._seed_of(intf))
+            links.set_link(intf.name, link, self._seed_of(intf))
 
 
 class TraceHop(WirelessHop):
@@ -103,6 +111,13 @@ class TraceHop(WirelessHop):
         for intf, of_hop in ((self.intf1, self.there), (self.intf2, self.back)):
             with NetworkNamespaceOf(intf.node.pid):
                 lablink.begin_lablink(intf.name, links.Link(**of_hop), now_ns)
+
+
+@cache
+def _tell_if_seeds_are_ignored() -> None:
+    release = platform.release()
+    if not links.netem_takes_seeds(release):
+        warn(f"*** netem of Linux {release} takes no seed: losses differ from run to run\n")
 
 
 def _schedules(traces: dict[str, str], seed: int) -> dict[str, bytes]:

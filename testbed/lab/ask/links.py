@@ -8,6 +8,7 @@ alone, since it runs inside the lab.
 """
 
 import math
+import re
 import struct
 import subprocess
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ TCA_NETEM_DELAY_DIST, TCA_NETEM_REORDER, TCA_NETEM_LOSS = 2, 3, 5
 TCA_NETEM_RATE, TCA_NETEM_RATE64 = 6, 8
 TCA_NETEM_LATENCY64, TCA_NETEM_JITTER64, TCA_NETEM_SLOT, TCA_NETEM_SLOT_DIST = 10, 11, 12, 13
 TCA_NETEM_PRNG_SEED, NETEM_LOSS_GE = 14, 2
+NETEM_SEEDS_SINCE = (6, 7)
 TCA_TBF_PARMS, TCA_TBF_RATE64, TCA_TBF_BURST = 1, 4, 6
 TC_LINKLAYER_ETHERNET = 1
 
@@ -44,6 +46,12 @@ NETEM_DIST_SCALE = 8192
 TABLE_LENGTH = 4096  # netem takes four times this, tc cannot send it
 RETRY_STEP = NETEM_DIST_SCALE // 4  # of the table, for one retry: up to 15 fit in 16 bits
 RETRIES_MAX = 15
+
+
+def netem_takes_seeds(release: str) -> bool:
+    """Say whether netem of that Linux RELEASE (`uname -r`) can be told its loss sequence."""
+    major, minor = (int(number) for number in re.findall(r"\d+", release)[:2])
+    return (major, minor) >= NETEM_SEEDS_SINCE
 
 
 @dataclass(frozen=True)

@@ -136,20 +136,20 @@ def usual_metrics(*runs: list[dict[str, Any]]) -> tuple[str, ...]:
 
 def alone(
     first: list[dict[str, Any]], second: list[dict[str, Any]], metrics: Iterable[str]
-) -> list[str]:
-    """Return what cannot be compared, as the FIRST results have it and the SECOND have not:
-    algorithms, points of seeds that both have, or METRICS of them."""
+) -> tuple[list[str], list[str]]:
+    """Return what cannot be compared, as the FIRST results have it and the SECOND have not: METRICS
+    of algorithms and seeds that both have, and algorithms."""
     seeds = {result["seed"] for result in second}
-    algorithms = {result["algorithm"] for result in second}
-    found = []
+    asked = {result["algorithm"] for result in second}
+    values, algorithms = [], []
     for metric in metrics:
         a, b = _sides(first, second, metric)
-        for (algorithm, place), values in a.items():
-            if algorithm not in algorithms:
-                found.append(algorithm)
-            elif values.keys() & seeds - b.get((algorithm, place), {}).keys():
-                found.append(f"{metric} of {algorithm} at {place}")
-    return list(dict.fromkeys(found))
+        for (algorithm, place), of_seed in a.items():
+            if algorithm not in asked:
+                algorithms.append(algorithm)
+            elif of_seed.keys() & seeds - b.get((algorithm, place), {}).keys():
+                values.append(f"{metric} of {algorithm} at {place}")
+    return values, list(dict.fromkeys(algorithms))
 
 
 def _sides(
@@ -367,8 +367,9 @@ def main(
       testbed/veno-lab diff results/good ./tcp_mine.c --bound 3%
       testbed/veno-lab diff ~/linux-6.12 ~/linux --scenario veno-single --algorithms bbr
 
-    Exit status: 0 no regression, 1 a regression, 2 bad input, 4 could not be measured (a commit
-    that does not build), 125 with --bisect: cannot be told, whatever the reason; 130 interrupted.
+    Exit status: 0 no regression for certain, 1 a regression, 2 bad input, 4 could not be measured
+    (a commit that does not build, a value that B has no more), 125 with --bisect: cannot be told,
+    whatever the reason; 130 interrupted.
     docs/bisect.md says how to find the commit.
     """
     try:
@@ -391,8 +392,12 @@ def main(
             raise
         told = str(error) if isinstance(error, BadInput | LabError) else traceback.format_exc()
         typer.echo(f"diff: {told}", err=True)
-        status = EXIT_CANNOT_TELL if bisect else EXIT_NOT_MEASURED
-    raise typer.Exit(status if bisect or status != EXIT_CANNOT_TELL else 0)
+        status = EXIT_NOT_MEASURED
+    if bisect:
+        status = EXIT_CANNOT_TELL if status == EXIT_NOT_MEASURED else status
+    elif status == EXIT_CANNOT_TELL:
+        status = 0
+    raise typer.Exit(status)
 
 
 def _report(
@@ -420,10 +425,13 @@ def _report(
         of += "".join(f", {module} {version}" for module, version in user_modules(meta))
         console.print(f"{name}: {folder} ({of})", markup=False, soft_wrap=True)
     table(changes, bound, console, all_)
-    lost = alone(first, second, metrics)
-    if lost:
-        console.print(f"Not compared, as B has it not: {'; '.join(lost)}.", markup=False)
+    values, not_asked = alone(first, second, metrics)
+    if values or not_asked:
+        told = "; ".join([*values, *not_asked])
+        console.print(f"Not compared, as B has it not: {told}.", markup=False)
     console.print(summary(changes, bound), markup=False, soft_wrap=True)
     if any(change.is_regression(bound) for change in changes):
         return EXIT_REGRESSION
-    return EXIT_CANNOT_TELL if lost or undecided(changes, bound) else 0
+    if values:
+        return EXIT_NOT_MEASURED
+    return EXIT_CANNOT_TELL if not_asked or undecided(changes, bound) else 0
