@@ -274,11 +274,19 @@ def test_slurm_is_asked_for_jobs_that_end_with_the_run(backend, tmp_path, monkey
     monkeypatch.delenv("PYTHONPATH", raising=False)
     crew.check("", 1, 0, "virtual")
     job = {"cores": 4, "memory": "1GB", "local-directory": str(tmp_path), "log-directory": None}
+    job["shared-temp-directory"] = str(tmp_path)
     todo = short_points(backend)[:1]
     told = {f"jobqueue.slurm.{key}": value for key, value in job.items()}
     with dask.config.set(told), crew.gathered("", 1) as of:
         assert of.cores() == 4
         assert not (tmp_path / "sbatch.jobs").exists()
+        address = of.describe()["scheduler"]
+        assert address.startswith("tls://")  # who has an account on that machine is kept out
+        refused = pytest.raises(BadInput, match="no Dask scheduler answers")
+        with refused, crew.gathered(address.replace("tls://", "tcp://"), 0):
+            pass
+        certificates = list(tmp_path.glob(".dask-jobqueue.worker.*"))
+        assert certificates and all(one.stat().st_mode & 0o77 == 0 for one in certificates)
         store = Store(tmp_path / "far")
         done = runner.run_points(todo, backend, store, 1, lambda _: False, {}, None, of)
     assert "--nthreads 4 " in (script := (tmp_path / "sbatch.job").read_text())

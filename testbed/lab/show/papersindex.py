@@ -14,6 +14,7 @@ from lab.judge.claims import NOT_MEASURED
 from lab.run import runs
 from lab.run.store import write_atomically
 from lab.show import words
+from lab.show.listing import point_count
 
 # what a scenario's `paper` begins with -> the paper
 PAPERS = {
@@ -24,12 +25,13 @@ PAPERS = {
     "WCCP": "WCCP (Zhai, Chen, Fang, 2007)",
 }
 NAME = "papers.md"
+FIGURE_WIDTH_PX = 240
 HEAD = ("scenario", "claim", "the paper's figure", "measured", "needed", "verdict", "why not")
 NO_PAGE = "no run of it is published"
 NOT_ASKED = "the published run did not ask it"
-NOTE = """A claim without a figure of the paper is ours, about its experiment. What was measured is
+NOTE = """Claims without a paper's figure are our own, about its experiment. What was measured is
 of the scenarios' pages, reasons are of the scenarios' files (`why_not`); `testbed/veno-lab papers
---index` puts them together."""
+--index` puts them together. Beside each scenario: its figure, and how much of it the page is of."""
 # a verdict -> the word for several
 VERDICTS = {
     "holds": "hold",
@@ -90,9 +92,11 @@ def rows_of_pages(docs: Path) -> list[Row]:
     for one in experiments().values():
         page = docs / f"{one.id}.md"
         there = read_claims(page.read_text()) if page.exists() else []
-        name = f"[{one.id}](./{page.name})" if page.exists() else one.id
+        link = f"[{one.id}](./{page.name})" if page.exists() else one.id
         of_claims = _assign(one.claims, there)
         for claim in one.claims:
+            first = claim is one.claims[0] and page.exists()
+            name = f"{figure(page)}{link}: {_extent(one, page.read_text())}" if first else link
             if published := of_claims.get(claim.id):
                 parts = (published.measured, published.needed, published.verdict)
                 found.append(_row(one, name, claim, *parts, why=NOT_ASKED))
@@ -100,6 +104,22 @@ def rows_of_pages(docs: Path) -> list[Row]:
                 why = NOT_ASKED if page.exists() else NO_PAGE
                 found.append(_row(one, name, claim, "-", _needed(claim), NOT_MEASURED, why=why))
     return found
+
+
+def figure(page: Path) -> str:
+    """Return the small figure of a PAGE, or nothing where it has none."""
+    path = page.with_suffix(".svg")
+    img = f'<img src="./{path.name}" width="{FIGURE_WIDTH_PX}" alt="{page.stem}"> '
+    return img if path.exists() else ""
+
+
+def _extent(one: Scenario, page: str) -> str:
+    """Return how much of ONE the text of its PAGE is of: seeds, seconds, and points if not all."""
+    length_s = re.search(r"--set run\.duration_s=(\d+)", page)
+    seeds, points = re.search(r"(\d+) seeds?, (\d+) points", page).groups()
+    told = f"{seeds} seeds of {length_s.group(1) if length_s else f'{one.run.duration_s:g}'} s"
+    whole = point_count(one)
+    return told if int(points) == whole else f"{told}, {points} of {whole} points"
 
 
 def read_claims(page: str) -> list[Published]:

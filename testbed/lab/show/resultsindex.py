@@ -10,7 +10,6 @@ from lab.run.store import write_atomically
 from lab.show import papersindex
 
 NAME = "README.md"
-FIGURE_WIDTH_PX = 240
 PAPERS = "Do the five papers' claims hold?"
 REST = "Measured beside the scenarios"
 HEAD = """# Results
@@ -53,6 +52,4 @@ def _row(page: Path) -> str:
     title = lines[0].lstrip("# ").removeprefix(f"{page.stem}: ")
     if page.name == papersindex.NAME:
         title = lines[2]  # how many hold
-    figure = page.with_suffix(".svg")
-    shown = f'<img src="./{figure.name}" width="{FIGURE_WIDTH_PX}" alt="{page.stem}">'
-    return f"| {shown if figure.exists() else ''} | [{page.stem}](./{page.name}): {title} |"
+    return f"| {papersindex.figure(page).strip()} | [{page.stem}](./{page.name}): {title} |"

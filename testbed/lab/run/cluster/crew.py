@@ -323,13 +323,24 @@ def _connected(
 @contextmanager
 def _slurm(jobs: int) -> Iterator[Crew]:
     """A scheduler here, and JOBS jobs of Slurm with a worker each, which are asked for when there
-    is something to run, and end with the block."""
+    is something to run, and end with the block. Others have accounts on such a machine: the
+    scheduler and the workers know each other by certificates of this run, which the nodes find in
+    the folder of builds, and what shows the scheduler's state is of this machine alone."""
     import dask.config
     from dask_jobqueue import SLURMCluster
 
+    from lab.run.cluster.work import cache
+
     _quiet()
+    of_user = dask.config.get("jobqueue.slurm.scheduler-options", None) or {}
+    shared = dask.config.get("jobqueue.slurm.shared-temp-directory", None) or str(cache())
     try:
-        cluster = SLURMCluster(processes=dask.config.get("jobqueue.slurm.processes") or 1)
+        cluster = SLURMCluster(
+            processes=dask.config.get("jobqueue.slurm.processes") or 1,
+            security=True,
+            shared_temp_directory=shared,
+            scheduler_options={"dashboard_address": "127.0.0.1:0", **of_user},
+        )
     except ValueError as error:
         raise BadInput(
             f"what a Slurm job has is not told ({error}): write cores, memory and walltime below"

@@ -68,12 +68,12 @@ def _run(backend, batch: Batch) -> list[Ended]:
     def on_outcome(outcome) -> None:
         found.append(ended(outcome, outcome.point.id in batch.keep))
 
-    with claimed(_cache() / "cpus") as cpu:
+    with claimed(cache() / "cpus") as cpu:
         backend.run_batch(batch.points, cpu, on_outcome, threading.Event())
     return found
 
 
-def _cache() -> Path:
+def cache() -> Path:
     """Return where testbed/setup would keep things, had this machine a checkout."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("LAB_CACHE") or Path(base) / "veno-jitter")
