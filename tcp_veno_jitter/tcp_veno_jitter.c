@@ -646,13 +646,21 @@ static bool vj_is_clear(const struct veno_jitter *vj)
 }
 
 /*
- * Was one of the last round trips as long as base and Q say? If not, only the receiver's
- * clock says that the rest was on the way back: it may lie, so that excuses no loss. A
- * single one may be longer: acknowledgments are held and come together over Wi-Fi.
+ * Is the round trip as long as base and Q say? If not, only the receiver's clock says
+ * that the rest was on the way back, and it may lie.
  */
 static bool vj_is_shown(const struct veno_jitter *vj)
 {
-	return vj->forward.unshown < VJ_PATTERN || tcp_param_get(&vj_peer_clock) > 1;
+	return !vj->forward.unshown || tcp_param_get(&vj_peer_clock) > 1;
+}
+
+/*
+ * Was none of the last round trips? Then that excuses no loss. A single one may be
+ * longer: acknowledgments are held and come together over Wi-Fi.
+ */
+static bool vj_is_hidden(const struct veno_jitter *vj)
+{
+	return vj->forward.unshown == VJ_PATTERN && !vj_is_shown(vj);
 }
 
 /* Its tick, and whether it goes as it should: once a round trip. */
@@ -2188,7 +2196,7 @@ static bool vj_is_congestion(const struct tcp_sock *tp, struct veno_jitter *vj)
 
 	if (vj->state == VJ_STARTUP || vj->trial == VJ_HUSHED)
 		return false;
-	if (!vj_is_shown(vj))
+	if (vj_is_hidden(vj))
 		return true;
 	if (vj_is_blind(vj))
 		return vj_credit(vj, tp->delivered - vj->round_end,
@@ -2214,7 +2222,7 @@ static void vj_note_denied(struct veno_jitter *vj)
 {
 	u32 rtt_us = vj_standing_rtt_us(vj);
 
-	if (vj->random || vj_is_shown(vj) ||
+	if (vj->random || !vj_is_hidden(vj) ||
 	    2 * (u64)vj->standing_us + vj->base_us >= rtt_us) {
 		vj->forward.denied -= !!vj->forward.denied;
 		return;
