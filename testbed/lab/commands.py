@@ -9,6 +9,7 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ from lab.common.errors import unknown
 
 NAME = "veno-lab"
 PROGRAM = f"testbed/{NAME}"
+SETUP = Path(__file__).resolve().parents[1] / "setup"
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,10 @@ def main(version: Version = False) -> None:
 
 def entry() -> None:
     """What testbed/veno-lab and the installed `veno-lab` start."""
+    if not SETUP.exists():
+        told = "this is a copy without the checkout that it needs: pip install -e CHECKOUT/testbed"
+        print(f"{NAME}: {told}", file=sys.stderr)
+        sys.exit(exits.EXIT_BAD_INPUT)
     name = next((word for word in sys.argv[1:] if word in COMMANDS), NAME)
     exits.run(app, name, PROGRAM, NAME)  # completion is by the name alone
 

@@ -224,6 +224,16 @@ def test_pip_installs_the_checkout(tmp_path):
     assert done.returncode == 0 and "demo" in done.stdout, done.stderr
 
 
+def test_a_copy_without_its_checkout_says_so(tmp_path):
+    """As `pip install testbed` makes, without -e."""
+    shutil.copytree(TESTBED / "lab", tmp_path / "lab", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-P", "-m", "lab.commands", "list"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2 and "pip install -e CHECKOUT/testbed" in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and not done.stdout
+
+
 def test_make_demo_names_its_own_cure_for_results_of_other_settings(tmp_path):
     """An --out or a --resume is not what its user typed."""
     source = scenario.load("demo", {"run.duration_s": "60"}).source
