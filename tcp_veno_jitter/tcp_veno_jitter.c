@@ -655,8 +655,8 @@ static bool vj_is_shown(const struct veno_jitter *vj)
 }
 
 /*
- * Was none of the last round trips? Then that excuses no loss. A single one may be
- * longer: acknowledgments are held and come together over Wi-Fi.
+ * Was it none of the last three? Then that excuses no loss. A single one may be longer:
+ * acknowledgments are held and come together over Wi-Fi.
  */
 static bool vj_is_hidden(const struct veno_jitter *vj)
 {

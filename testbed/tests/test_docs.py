@@ -110,6 +110,14 @@ def test_every_result_is_in_their_index_and_every_figure_on_a_page():
     assert [name for name in figures if f"/{name})" not in everywhere] == []
 
 
+def test_no_result_names_a_folder_of_the_machine_that_made_it():
+    """As an --out that its reader has not; /tmp is everywhere."""
+    results = PROJECT / "docs" / "results"
+    pages = [*results.glob("*.md"), *results.glob("*.html")]
+    assert len(pages) > 40
+    assert [page.name for page in pages if re.search(r"--out[ =]/(?!tmp/)", page.read_text())] == []
+
+
 def test_the_example_of_the_scenario_page_is_good():
     text = (PROJECT / "docs" / "scenarios.md").read_text()
     example = tomllib.loads(re.search(r"```toml\n(.*?)```", text, re.S)[1])
