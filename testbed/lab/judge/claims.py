@@ -70,6 +70,17 @@ def judge(
     return [_judge(claim, results, seeds, *_places(scenario, claim)) for claim in scenario.claims]
 
 
+def asked(scenario: Scenario) -> dict[str, list[AxisValue]]:
+    """Return for each axis of SCENARIO the values that its claims name, of one that none of them
+    names the first."""
+    named = [at for claim in scenario.claims for at in (claim.where, claim.against_where)]
+    return {
+        axis.name: [value for value in axis.levels if value in [at.get(axis.name) for at in named]]
+        or axis.levels[:1]
+        for axis in scenario.axes
+    }
+
+
 def _places(scenario: Scenario, claim: Claim) -> tuple[list[Place], int]:
     """Return each place at which CLAIM has to hold, and how many points of a seed each is: a
     random place is a draw, as a seed is, and so are all places of a claim about them together."""

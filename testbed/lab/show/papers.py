@@ -5,6 +5,7 @@ Each scenario runs by testbed/run into a folder of its own below DIR, so an inte
 where it was. The table is made of all runs that are there.
 """
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +14,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lab.ask import scenario as scenarios
 from lab.ask.parts import Scenario
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
 from lab.common.exits import EXIT_BAD_INPUT, EXIT_FAILED
+from lab.judge import claims
 from lab.run import runs
 from lab.run.build import PROJECT, TESTBED
 from lab.run.children import run_to_end
@@ -25,7 +28,8 @@ from lab.show import describe, papersindex, resultsindex
 from lab.show.listing import point_count
 
 RESULTS, QUICK_RESULTS = Path("results/papers"), Path("results/papers-quick")
-QUICK_S = 250.0  # of one core, that a scenario with one seed may cost with --quick
+QUICK_S = 80.0  # of one core, by an estimate: what costs more is cut short with --quick
+MEASURED_S = 20  # that are left of such a run at least, in virtual time
 TABLE = "claims.md"
 
 app = options.new_app()
@@ -49,7 +53,8 @@ def main(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="One seed, and only what is cheap: does it run? Not a result."
+            "--quick",
+            help="One seed, what claims name, the long ones shorter: does it run? Not a result.",
         ),
     ] = False,
     publish: Annotated[
@@ -92,17 +97,21 @@ def main(
         raise BadInput(f"--only {only}: it names no scenario; leave it out for all of them")
     chosen = _chosen(options.names(only))
     count = 1 if quick else seeds
+    known = papersindex.experiments()
+    settings = {name: _quick_settings(one) if quick else {} for name, one in known.items()}
+    chosen = [scenarios.load(one.id, settings[one.id]) for one in chosen]
     if list_:
         _list(chosen, count)
         return
     out = out or (QUICK_RESULTS if quick else RESULTS)
     if quick:
-        chosen = _cheap(chosen)
         _check_quick([out / one.id for one in chosen])
     for one in chosen:
         Store.check(out / one.id, True, one.id, one.source)
-    failed = [one.id for one in chosen if not _run(one, out / one.id, count, jobs)]
-    there = [one for one in papersindex.experiments().values() if runs.is_run(out / one.id)]
+    failed = [
+        one.id for one in chosen if not _run(one, out / one.id, count, jobs, settings[one.id])
+    ]
+    there = [scenarios.load(name, settings[name]) for name in known if runs.is_run(out / name)]
     note = _smoke([out / one.id for one in there])
     found = papersindex.rows_of_runs([(one, out / one.id) for one in there])
     write_atomically(out / TABLE, papersindex.page(found, note))
@@ -126,19 +135,23 @@ def _chosen(names: tuple[str, ...]) -> list[Scenario]:
     return [known[name] for name in names or known]
 
 
+def _quick_settings(one: Scenario) -> dict[str, str]:
+    """Return the settings that leave of ONE what its claims ask about, and of what is expensive
+    still a shorter run: key -> text for --set."""
+    settings = {name: json.dumps(values) for name, values in claims.asked(one).items()}
+    named = {name for claim in one.claims for name in (claim.algorithm, claim.against)}
+    algorithms = [name for name in one.run.algorithms if name in named] or one.run.algorithms
+    settings["run.algorithms"] = json.dumps(algorithms)
+    cost_s = _cost_s(scenarios.load(one.id, settings), 1)
+    if cost_s > QUICK_S:
+        cut_s = one.run.duration_s * QUICK_S / cost_s
+        settings["run.duration_s"] = f"{max(cut_s, one.run.warmup_s + MEASURED_S):.0f}"
+    return settings
+
+
 def _cost_s(one: Scenario, seeds: int | None) -> float:
     """Return what ONE costs with so many SEEDS, in s of one core, by an estimate."""
     return describe.expected_s(one) * (seeds or one.run.seeds) / one.run.seeds
-
-
-def _cheap(chosen: list[Scenario]) -> list[Scenario]:
-    cheap = [one for one in chosen if _cost_s(one, 1) <= QUICK_S]
-    left = [one.id for one in chosen if one not in cheap]
-    if left:
-        print(f"papers: left out, as they cost more: {', '.join(left)}", file=sys.stderr)
-    if not cheap:
-        raise BadInput("nothing of this is cheap enough for --quick")
-    return cheap
 
 
 def _check_quick(folders: list[Path]) -> None:
@@ -160,10 +173,13 @@ def _smoke(folders: list[Path]) -> str:
     return f"Smoke test, not a result, as it has one seed: {', '.join(single)}." if single else ""
 
 
-def _run(one: Scenario, folder: Path, seeds: int | None, jobs: int) -> bool:
-    """Run ONE into FOLDER; say whether all of its points ran."""
+def _run(
+    one: Scenario, folder: Path, seeds: int | None, jobs: int, settings: dict[str, str]
+) -> bool:
+    """Run ONE with SETTINGS into FOLDER; say whether all of its points ran."""
     command = [str(TESTBED / "run"), one.id, "--jobs", str(jobs), "--out", str(folder), "--resume"]
     command += ["--seeds", str(seeds)] if seeds else []
+    command += [part for key, text in settings.items() for part in ("--set", f"{key}={text}")]
     print(f"papers: {one.id}", file=sys.stderr, flush=True)
     status = run_to_end(command)
     if status == EXIT_BAD_INPUT:  # it has said why
@@ -204,6 +220,7 @@ def _list(chosen: list[Scenario], seeds: int | None) -> None:
         total_s += cost_s
         number = point_count(one) * (seeds or one.run.seeds) // one.run.seeds
         name = papersindex.paper_of(one).split(" (")[0]
-        table.add_row(name, one.id, str(number), f"{cost_s / 60:.0f}", one.title)
+        minutes = f"{cost_s / 60:.{0 if cost_s > 600 else 1}f}"
+        table.add_row(name, one.id, str(number), minutes, one.title)
     console.print(table)
     console.print(f"{total_s / 3600:.1f} hours of one core in all, by an estimate")
