@@ -84,6 +84,7 @@ def main(
             " kmemleak). With vm: a Debian kernel, as 6.1, 6.12 or a whole release; debug;"
             " kasan, with KASAN and lockdep alone; or kcsan, which looks for data races.",
             show_default="lab; the newest of this Debian",
+            autocompletion=completion.kernels,
         ),
     ] = "",
     cpus: Annotated[

@@ -198,6 +198,10 @@ def test_a_shell_is_offered_names():
 
     assert "veno-wan" in offered("veno-lab show veno-") and "list" in offered("veno-lab li")
     assert offered("veno-lab run demo --algorithms jtcp,cu") == ["jtcp,cubic"]
+    assert offered("veno-lab run demo --kernel kc") == ["kcsan"]
+    assert offered("veno-lab papers --only jtcp-jr,veno-s") == ["jtcp-jr,veno-single"]
+    assert offered("veno-lab scorecard --rows 5.1,shallow-sl") == ["5.1,shallow-slow"]
+    assert offered("veno-lab diff a b --metrics jain_by") == ["jain_by_hops_min"]
 
 
 def test_pip_installs_the_checkout(tmp_path):

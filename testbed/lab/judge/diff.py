@@ -303,6 +303,11 @@ def parse_bound(text: str) -> float:
     return share
 
 
+def _comparable() -> list[str]:
+    """Return the metrics of which more or less is worse."""
+    return [name for name, better in METRICS.items() if better != NEITHER]
+
+
 @app.command(no_args_is_help=True, context_settings=options.HELP)
 def main(
     a: Annotated[
@@ -319,6 +324,7 @@ def main(
             "--metrics",
             metavar="A,B",
             help="What is compared.",
+            autocompletion=completion.listed(_comparable),
             show_default=f"{USUAL_METRICS[0]}; beside rivals {','.join(BESIDE_RIVALS)}",
         ),
     ] = "",

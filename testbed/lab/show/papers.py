@@ -20,7 +20,7 @@ from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
 from lab.common.exits import EXIT_BAD_INPUT, EXIT_FAILED
 from lab.judge import claims
-from lab.run import runs
+from lab.run import completion, runs
 from lab.run.build import PROJECT, TESTBED
 from lab.run.children import run_to_end
 from lab.run.store import Store, write_atomically
@@ -45,7 +45,14 @@ def main(
             show_default=f"{RESULTS}; with --quick {QUICK_RESULTS}",
         ),
     ] = None,
-    only: Annotated[str, typer.Option(metavar="A,B", help="Only these scenarios.")] = "",
+    only: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B",
+            help="Only these scenarios.",
+            autocompletion=completion.listed(papersindex.experiments),
+        ),
+    ] = "",
     seeds: Annotated[
         int | None,
         typer.Option(metavar="N", help="Seeds 1 to N.", show_default="each scenario's own"),

@@ -99,8 +99,7 @@ def load(choice: Choice, folder: Path = FOLDER) -> list[Section]:
     base = scenarios.read(folder / BASE)
     sections = [_section(path, base, choice) for path in files]
     sections.sort(key=lambda section: [int(part) for part in section.number.split(".")])
-    known = [section.number for section in sections]
-    known += [row.id for section in sections for row in section.rows]
+    known = names_of(sections)
     if choice.rows:
         sections = [_wanted(section, choice.rows) for section in sections]
         for name in choice.rows:
@@ -108,6 +107,11 @@ def load(choice: Choice, folder: Path = FOLDER) -> list[Section]:
                 raise unknown("row or section" + " of --quick" * choice.quick, name, known)
         sections = [section for section in sections if section.rows]
     return sections
+
+
+def names_of(sections: Iterable[Section]) -> list[str]:
+    """Return what SECTIONS and their rows are called on the command line."""
+    return [name for s in sections for name in (s.number, *(row.id for row in s.rows))]
 
 
 def known_failures(folder: Path = FOLDER) -> dict[str, list[str]]:

@@ -25,7 +25,7 @@ from lab.judge.scorecard import judge, rows
 from lab.judge.scorecard.judge import Card, Gap, Place
 from lab.judge.scorecard.rows import REFERENCES, Choice, Row, Section
 from lab.measure import harm
-from lab.run import runner
+from lab.run import completion, runner
 from lab.run.backends import BACKENDS, open_backend
 from lab.run.backends.base import Backend
 from lab.run.backends.virtual import VirtualBackend
@@ -53,11 +53,21 @@ app = options.new_app()
 def main(
     algorithms: Annotated[
         str,
-        typer.Option(metavar="A,B", help="What is judged: any TCP algorithm that the kernel has."),
+        typer.Option(
+            metavar="A,B",
+            help="What is judged: any TCP algorithm that the kernel has.",
+            autocompletion=completion.algorithms,
+        ),
     ] = "",
     module: Modules = None,
     rows_: Annotated[
-        str, typer.Option("--rows", metavar="A,B", help="Only these sections or rows (see --list).")
+        str,
+        typer.Option(
+            "--rows",
+            metavar="A,B",
+            help="Only these sections or rows (see --list).",
+            autocompletion=completion.listed(lambda: rows.names_of(rows.load(Choice()))),
+        ),
     ] = "",
     paths: Annotated[
         int, typer.Option(metavar="N", help="So many random places.", show_default="40")
@@ -85,9 +95,21 @@ def main(
         bool, typer.Option("--list", help="List sections, rows, figures and bounds.")
     ] = False,
     backend: Annotated[
-        str, typer.Option(metavar="NAME", help="virtual or vm, as testbed/run --help says.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="virtual or vm, as testbed/run --help says.",
+            autocompletion=completion.backends,
+        ),
     ] = "virtual",
-    kernel: Annotated[str, typer.Option(metavar="KERNEL", help="As testbed/run --help says.")] = "",
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="KERNEL",
+            help="As testbed/run --help says.",
+            autocompletion=completion.kernels,
+        ),
+    ] = "",
     jobs: Jobs = 0,
     scheduler: Scheduler = "",
     slurm: Slurm = 0,
