@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test setup-test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo test-packages check fmt bench-lab bench-cost bench-law clean distclean help
+.PHONY: demo test setup-test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo test-packages check fmt bench-lab bench-report bench-cost bench-law clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -34,6 +34,7 @@ help:
 	@echo "make check      style and static checks only"
 	@echo "make fmt        format the Python code"
 	@echo "make bench-lab  virtual seconds per wall second of the lab, on one core"
+	@echo "make bench-report  how soon a report of 5,000 points is there, in Chromium"
 	@echo "make bench-cost what the algorithms cost for each ACK (ALGORITHMS=a,b: these;"
 	@echo "                LINES=steady: their source lines that cost most then)"
 	@echo "make bench-law  what each constant of veno_jitter matters, on random places (PLACES=25, OUT=)"
@@ -156,6 +157,9 @@ lab: setup
 
 bench-lab: setup
 	@testbed/veno-lab bench
+
+bench-report: setup-test
+	@PYTHONPATH=testbed/tests testbed/in-venv bench_report
 
 bench-cost: setup
 	@testbed/setup cost

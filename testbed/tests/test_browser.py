@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from test_report import (
+    ALL,
     LOSS_AXIS,
     RATE_AXIS,
     make_meta,
@@ -24,6 +25,8 @@ if not CHROMIUM:
     pytest.skip("there is no chromium: testbed/setup test", allow_module_level=True)
 
 PHONE_PX = 360
+MANY = 5060  # points
+DRAWN_MOST = 300  # elements, of a figure of so many points
 ENOUGH = 4.5  # WCAG 2.2, 1.4.3
 # of each text: how it stands out from what is behind it, and what it is
 CONTRASTS = """
@@ -70,12 +73,11 @@ def browser():
         opened.close()
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Path:
-    """A run of 1320 points, some with samples."""
-    scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": [0, 1, 10]}, "rate": RATE_AXIS})
-    results = make_results(scenario, seeds=20)
-    folder = tmp_path_factory.mktemp("runs") / "many"
+def made_run(folder: Path, losses_pct: list[float], seeds: int) -> Path:
+    """Return FOLDER with a run of all algorithms, two rates and so many losses and seeds; some of
+    its points have samples."""
+    scenario = make_scenario({"loss_pct": LOSS_AXIS | {"values": losses_pct}, "rate": RATE_AXIS})
+    results = make_results(scenario, seeds=seeds)
     (folder / "points").mkdir(parents=True)
     for result in results:
         if result["seed"] == 1 and result["algorithm"] in ("jtcp", "reno"):
@@ -104,6 +106,12 @@ LOOKS = {
 }
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A run of 1320 points."""
+    return made_run(tmp_path_factory.mktemp("runs") / "many", [0, 1, 10], 20)
+
+
 @pytest.mark.parametrize("look", LOOKS)
 def test_a_report_can_be_read(browser, run, look):
     tab, said = opened(browser, run / "report.html", **LOOKS[look])
@@ -113,6 +121,41 @@ def test_a_report_can_be_read(browser, run, look):
     assert [what for ratio, what in texts if ratio < ENOUGH] == []
     width = tab.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert width[0] <= width[1]
+    tab.close()
+
+
+def test_thousands_of_points_are_few_elements(browser, tmp_path):
+    """So the page is there at once; `make bench-report` says how soon."""
+    folder = made_run(tmp_path / "more", [0, 0.1, 1, 3, 10], MANY // 110)
+    tab, said = opened(browser, folder / "report.html")
+    tab.locator("#explorer-points .said").get_by_text(f"{MANY} of {MANY} points").wait_for()
+    assert tab.locator("#explorer-points svg *").count() < DRAWN_MOST and not said
+    assert tab.locator("#explorer-points .plot g path").count() == len(ALL)
+    tab.close()
+
+
+def test_algorithms_are_told_apart_without_their_colours(browser, run):
+    tab, said = opened(browser, run / "report.html")
+    marks = tab.locator("#explorer-legend path").all()
+    looks = {(mark.get_attribute("d"), mark.get_attribute("fill") == "none") for mark in marks}
+    assert len(looks) == len(marks) == len(ALL) and not said
+    assert len({hollow for _, hollow in looks}) == 2
+    tab.close()
+
+
+def test_a_report_can_be_printed(browser, run):
+    """All that is folded is there, nothing is cut off at the side, and what needs a pointer is
+    not."""
+    tab, said = opened(browser, run / "report.html", viewport={"width": 700, "height": 990})
+    tab.locator("#explorer-points .said").get_by_text("1320 of 1320 points").wait_for()
+    tab.emulate_media(media="print")
+    width = tab.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert width[0] <= width[1]
+    folded = tab.locator("details:not([open]) table").all()
+    assert folded and all(table.is_visible() for table in folded)
+    assert not tab.locator("#explorer-zoom-in").is_visible()
+    sheets = tab.pdf(format="A4")
+    assert sheets.startswith(b"%PDF-") and 5 < sheets.count(b"/Type /Page\n") < 60 and not said
     tab.close()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from matplotlib.markers import MarkerStyle
 
 from lab.ask.parts import Scenario
 from lab.show import plots, timelines
@@ -16,6 +17,7 @@ from lab.show.plots import Place
 
 QUANTILES = 100  # steps of a distribution
 TIMES_MAX = 22_000  # numbers over time that a page may have
+MARK_PX = 8.0
 
 
 def data(
@@ -66,7 +68,26 @@ def _number(value: Any, digits: int) -> float | None:
 def _look(name: str) -> dict[str, Any]:
     style = plots.style(name)
     dash = "" if style.dash == "-" else " ".join(f"{2 * part:g}" for part in style.dash[1])
-    return {"name": name, "colour": style.colour, "dash": dash, "ours": style.ours}
+    return {
+        "name": name,
+        "colour": style.colour,
+        "dash": dash,
+        "ours": style.ours,
+        "mark": _outline(style.marker),
+    }
+
+
+def _outline(marker: str) -> str:
+    """Return a MARKER of plots as an SVG path from its middle, MARK_PX wide or high."""
+    shape = MarkerStyle(marker)
+    (corners,) = shape.get_path().transformed(shape.get_transform()).to_polygons()
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    corners = (corners - (low + high) / 2) * MARK_PX / (high - low).max()
+    at, steps = (0.0, 0.0), []
+    for x, y in ((round(x, 1), round(-y, 1)) for x, y in corners):
+        steps.append(f"{x - at[0]:.1f} {y - at[1]:.1f}")
+        at = x, y
+    return f"m{'l'.join(steps)}z"
 
 
 def _text(scenario: Scenario, place: Place) -> str:

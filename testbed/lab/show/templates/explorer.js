@@ -133,9 +133,13 @@
     texts.forEach((text, i) => element("option", { value: i }, select, text));
     select.closest("label").hidden = texts.length < 2;
   };
+  // ours are full, the kernel's own hollow
+  const inkOf = (look) => look.ours ? { fill: look.colour, "fill-opacity": 0.62 }
+    : { fill: "none", stroke: look.colour, "stroke-width": 1.3 };
   const legend = (box, redraw) => data.algorithms.forEach((algorithm, i) => {
     const button = element("button", { type: "button", "aria-pressed": String(!hidden.has(i)) }, box);
-    element("span", { class: "swatch", style: `background:${algorithm.colour}`, "aria-hidden": "true" }, button);
+    const swatch = element("svg", { viewBox: "-6 -6 12 12", width: 14, height: 14, class: "mark", "aria-hidden": "true" }, button);
+    element("path", { d: `M0 0${algorithm.mark}`, ...inkOf(algorithm) }, swatch);
     button.append(algorithm.name);
     button.addEventListener("click", () => {
       hidden.has(i) ? hidden.delete(i) : hidden.add(i);
@@ -177,9 +181,9 @@
       this.shown.sort((a, b) => a.x - b.x || a.y - b.y);
       const paths = data.algorithms.map(() => "");
       for (const { point, x: px, y: py } of this.shown)
-        paths[point[ALGORITHM]] += `M${(px - 3.2).toFixed(1)} ${py.toFixed(1)}a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0`;
+        paths[point[ALGORITHM]] += `M${px.toFixed(1)} ${py.toFixed(1)}${data.algorithms[point[ALGORITHM]].mark}`;
       paths.forEach((d, i) => {
-        if (d) element("path", { d, fill: data.algorithms[i].colour, "fill-opacity": 0.62 }, this.marks);
+        if (d) element("path", { d, ...inkOf(data.algorithms[i]) }, this.marks);
       });
       const { current } = this;
       this.show(current && this.shown.find((of) => of.point === current.point) || null);
@@ -268,8 +272,15 @@
       const low = all.reduce((a, b) => Math.min(a, b), Infinity), range = rangeOf(all, log) || [0, 1, false];
       if (!log && low > 0 && all.length) range[0] = low * 0.95;
       this.frame(range, [0, 1, false], ["Round-trip time (ms)", "Share of samples below"]);
-      for (const of of this.lines)
-        this.path(of.ms, of.ms.map((_, i) => i / (of.ms.length - 1)), data.algorithms[of.algorithm]);
+      for (const of of this.lines) {
+        const look = data.algorithms[of.algorithm], shares = of.ms.map((_, i) => i / (of.ms.length - 1));
+        this.path(of.ms, shares, look);
+        const at = [0.1, 0.3, 0.5, 0.7, 0.9].map((share) => Math.round(share * (of.ms.length - 1)));
+        element("path", {
+          d: at.map((i) => `M${this.x(of.ms[i]).toFixed(1)} ${this.y(shares[i]).toFixed(1)}${look.mark}`).join(""),
+          ...inkOf(look),
+        }, this.marks);
+      }
       this.read(null);
     }
 
