@@ -63,10 +63,10 @@ def test_what_a_point_costs_is_told(tmp_path):
     first = write_run(tmp_path / "a", "virtual", values, **took)
     second = write_run(tmp_path / "b", "ns-3", values, **ns3_s)
     resumed = write_run(tmp_path / "c", "vm", values, **took, points_of_earlier_runs=3)
-    told = "A point took 2.50 s of one core (virtual, Linux 6.12) and 0.50 s (ns-3, 6.12)."
+    told = "| wall time of a point, s of one core | all | 2.50 | 0.50 | 0.200 |  |  |"
     assert told in agree(first, second).stdout
     done = agree(first, resumed)
-    assert done.returncode == 0 and "A point took" not in done.stdout
+    assert done.returncode == 0 and "wall time" not in done.stdout
 
 
 def test_what_is_no_run_is_refused(tmp_path):

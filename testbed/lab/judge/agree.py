@@ -119,11 +119,12 @@ def page(first: Run, second: Run, metric: str) -> str:
         *_alone(first, second),
         f"{metric}, median and interval ({pairs[0].first.coverage:.1%}) of {pairs[0].first.n}"
         f" seeds. {agreeing} of {len(pairs)} medians agree within {WITHIN:.0%}, the worst is off by"
-        f" {worst:.1%}.{_took(first, second)}",
+        f" {worst:.1%}.",
         "",
         head,
         "|---" * 7 + "|",
         *(pair.row() for pair in pairs),
+        *_took(first, second),
     ]
     return "\n".join(lines)
 
@@ -134,13 +135,14 @@ def _alone(first: Run, second: Run) -> list[str]:
     return [f"Not compared, as the second has it not: {'; '.join(alone)}.", ""] if alone else []
 
 
-def _took(first: Run, second: Run) -> str:
+def _took(first: Run, second: Run) -> list[str]:
+    """Return the row of what a point cost, if both runs know it."""
     if first.point_s is None or second.point_s is None:
-        return ""
-    return (
-        f" A point took {first.point_s:.2f} s of one core ({first.where}) and"
-        f" {second.point_s:.2f} s ({second.where})."
-    )
+        return []
+    ratio = f"{second.point_s / first.point_s:.3f}"
+    cells = ("wall time of a point, s of one core", "all", f"{first.point_s:.2f}",
+             f"{second.point_s:.2f}", ratio, "", "")  # fmt: skip
+    return [f"| {' | '.join(cells)} |"]
 
 
 @app.command(no_args_is_help=True, context_settings=options.HELP)
