@@ -26,6 +26,7 @@ Ptr<LabSimulator> LabSimulator::install()
 	auto simulator = DynamicCast<LabSimulator>(Simulator::GetImplementation());
 	if (!simulator)
 		throw std::logic_error("ns-3 has made a simulator of its own already");
+	Simulator::Run(); // of nothing: until a first run ns-3 keeps a set of all Times that exist
 	return simulator;
 }
 
