@@ -20,6 +20,7 @@ from lab.common.errors import unknown
 
 NAME = "veno-lab"
 PROGRAM = f"testbed/{NAME}"
+BISECT = "--bisect"
 SETUP = Path(__file__).resolve().parents[1] / "setup"
 
 
@@ -126,7 +127,12 @@ def entry() -> None:
         print(f"{NAME}: {told}", file=sys.stderr)
         sys.exit(exits.EXIT_BAD_INPUT)
     name = next((word for word in sys.argv[1:] if word in COMMANDS), NAME)
-    exits.run(app, name, PROGRAM, NAME)  # completion is by the name alone
+    try:
+        exits.run(app, name, PROGRAM, NAME)  # completion is by the name alone
+    except SystemExit as ended:
+        if BISECT in sys.argv and ended.code not in exits.ANSWERS:
+            sys.exit(exits.EXIT_CANNOT_TELL)  # git takes any other for a bad commit
+        raise
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """veno-lab diff: it finds what is worse, and says nothing where nothing is."""
 
 import json
+import os
 import random
 import subprocess
 import tomllib
@@ -169,6 +170,23 @@ def test_what_is_wrong_is_one_line(wrong, told):
     done = command(*wrong)
     assert done.returncode == 2 and told in done.stderr and len(done.stderr.splitlines()) == 1
     assert command(*wrong, "--bisect").returncode == 125
+
+
+@pytest.mark.parametrize(
+    "typed", [("--boundd", "3%"), ("--seeds", "ten"), ("--scenario",), ("more", "than", "two")]
+)
+def test_what_was_typed_wrong_convicts_no_commit(typed):
+    """`git bisect run` takes every status but 0 and 125 for a bad commit."""
+    assert command("HEAD", "HEAD", *typed).returncode == 2
+    assert command("HEAD", "HEAD", *typed, "--bisect").returncode == 125
+
+
+def test_what_cannot_be_set_up_convicts_no_commit(tmp_path):
+    (tmp_path / "file").touch()
+    command = [TESTBED / "veno-lab", "diff", "HEAD", "HEAD", "--bisect"]
+    environment = os.environ | {"LAB_CACHE": str(tmp_path / "file")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 125 and "file" in done.stderr
 
 
 def test_a_run_is_repeated_from_what_it_says_of_itself():

@@ -9,6 +9,8 @@ from typing import NoReturn
 from lab.common.errors import BadInput, LabError
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_GATE, EXIT_NOT_MEASURED, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
+EXIT_REGRESSION, EXIT_CANNOT_TELL = 1, 125  # of diff; the second: what `git bisect run` skips
+ANSWERS = (0, EXIT_REGRESSION, EXIT_INTERRUPTED)  # of `diff --bisect`, besides that
 
 
 def run(command: Callable[..., object], name: str, program: str, shown: str = "") -> NoReturn:

@@ -24,7 +24,7 @@ from rich.table import Table
 from lab.ask.figures import LESS, METRICS, NEITHER
 from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
-from lab.common.exits import EXIT_NOT_MEASURED
+from lab.common.exits import EXIT_CANNOT_TELL, EXIT_NOT_MEASURED, EXIT_REGRESSION
 from lab.judge import enough, sides
 from lab.judge.enough import ENOUGH_SEEDS, NEEDED, USUAL_SEEDS
 from lab.judge.ttest import p_below, upper_tail
@@ -40,7 +40,6 @@ TABLE_WIDTH = 160  # characters: a row is one line, for scripts that read it
 USUAL_METRICS = ("goodput_mbps",)
 # A sum hides who has it: what a rival lost the flows under test may have taken.
 BESIDE_RIVALS = ("goodput_test_mbps", "goodput_other_mbps")
-EXIT_REGRESSION, EXIT_CANNOT_TELL = 1, 125  # the second: what `git bisect run` skips
 
 app = options.new_app()
 
