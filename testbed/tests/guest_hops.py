@@ -96,6 +96,17 @@ def main():
         "order": refused(delay_ms=10, jitter_ms=5),
         "aqm": refused(rate_mbps=5, queue_pkts=30, aqm="codle"),
         "tclink": [refused(**{key: 1}) for key in ("bw", "jitter", "max_queue_size")],
+        "kinds": [
+            refused(**wrong)
+            for wrong in (
+                {"rate_mbps": "5"},
+                {"queue_pkts": 2.5, "rate_mbps": 5},
+                {"delay_ms": None},
+                {"seed": "x"},
+                {"seed": 1.5},
+                {"back": 5},
+            )
+        ],
         "runs": refused(burst_pkts=3),
         "there": refused(loss_pct=120, back={"loss_pct": 1}),
         "back": refused(loss_pct=1, back={"loss_pct": 120}),

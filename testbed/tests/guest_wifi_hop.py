@@ -131,6 +131,8 @@ def refusals() -> dict[str, str]:
         "rate": refused(WifiAp, "ap2", mcs=9),
         "number": refused(WifiAp, "ap2", queue_pkts="many"),
         "aqm": refused(WifiAp, "ap2", gate=False, aqm="codel"),
+        "gate": refused(WifiAp, "ap2", gate="no"),
+        "seed": refused(WifiAp, "ap2", seed="x"),
         "link": refused(net.addLink, host, ap, cls=WifiLink, distance=3),
         "place": refused(net.addLink, host, ap, cls=WifiLink, distance_m=-3),
         "ends": refused(net.addLink, host, far, cls=WifiLink),

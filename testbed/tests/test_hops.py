@@ -53,6 +53,12 @@ def test_what_is_wrong_is_said(found):
     wanted = ("bw: did you mean rate_mbps?", "jitter: did you mean jitter_ms?")
     wanted += ("max_queue_size: did you mean queue_pkts?",)  # who comes from TCLink
     assert found["tclink"] == [f"WirelessHop takes no {told}" for told in wanted]
+    kinds = ("rate_mbps = '5': this must be a number", "queue_pkts = 2.5: this must be a whole")
+    kinds += ("delay_ms = None: this must be a number", "seed = 'x': this must be a whole number")
+    kinds += ("seed = 1.5: this must be a whole number", "back = 5: this must be a table")
+    assert len(found["kinds"]) == len(kinds)
+    for told, kind in zip(found["kinds"], kinds, strict=True):
+        assert told.startswith(f"WirelessHop: {kind}")
     # in whichever direction
     assert all("loss_pct = 120" in found[place] for place in ("range", "there", "back")), found
     assert found["way"] == found["limit"] != ""

@@ -35,8 +35,10 @@ if sys.stdin.readline():
 """
 
 
-MN = f"mn --custom {TESTBED}/veno_lab/hops.py --topo wifi,distance_m=5/10,standard=ac"
-MN += " --controller none --test pingall"
+TOPO = f"mn --custom {TESTBED}/veno_lab/hops.py --controller none --topo wifi,distance_m=5/10"
+MN = f"{TOPO},standard=ac --test pingall"
+# mn gives text where Python has True and False
+MN += f" && echo 'py ap1.gate, ap1.offloads' | {TOPO},gate=False,offloads=False"
 
 
 def in_lab(folder: Path, *arguments: str, then: str = ":") -> dict:
@@ -64,6 +66,7 @@ def test_the_same_seed_gives_the_same_bytes_and_mn_takes_it(found, tmp_path):
     again, other = in_lab(tmp_path, "1"), in_lab(tmp_path, "2", then=MN)
     assert again["seeded"] == found["seeded"] != other["seeded"]
     assert " 0% dropped" in other["output"]  # mn takes it, as docs/mininet.md has it
+    assert "(False, False)" in other["output"]
 
 
 def test_the_page_has_every_keyword():
@@ -117,6 +120,8 @@ def test_without_a_gate_queues_are_in_the_mac(found):
         ("standard", "ValueError: WifiAp: unknown standard 'g': there are ac, ax, n"),
         ("rate", "ValueError: WifiAp: mcs = 9: 802.11n has 0, 1, 2, 3, 4, 5, 6, 7 there;"),
         ("number", "ValueError: WifiAp: queue_pkts = 'many': this must be a whole number"),
+        ("gate", "ValueError: WifiAp: gate = 'no': this must be a true or false"),
+        ("seed", "ValueError: WifiAp: seed = 'x': this must be a whole number"),
         ("aqm", "ValueError: WifiAp: aqm goes with a gate"),
         ("link", "TypeError: WifiLink takes no distance: did you mean distance_m?"),
         ("place", "ValueError: WifiLink: distance_m = -3: 1 to 1000"),

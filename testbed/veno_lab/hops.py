@@ -15,6 +15,7 @@ import time
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import mininet.link
 from mininet.log import warn
@@ -52,31 +53,39 @@ class WirelessHop(mininet.link.Link):
     holds_delayed = True  # one netem does it all
 
     def __init__(self, node1, node2, *, seed: int = 1, back: dict | None = None, **options):
-        for direction in ({}, back or {}):
+        seed = keywords.of_kind(type(self).__name__, int, "seed", seed)
+        back = keywords.of_kind(type(self).__name__, dict[str, Any], "back", back or {})
+        for direction in ({}, back):
             self._check({**options, **direction})
         of_hop = {key: options.pop(key) for key in self.keys & options.keys()}
         super().__init__(node1, node2, **options)
         self.seed = seed
-        self.there, self.back = of_hop, of_hop | (back or {})
+        self.there, self.back = of_hop, of_hop | back
         self._set(self.intf1, self.there)
         self._set(self.intf2, self.back)
 
     @classmethod
     def _check(cls, options: dict) -> None:
         keywords.refuse_unknown(cls.__name__, options, cls.keys | keywords.LINK_KEYS)
-        link = links.Link(**{key: options[key] for key in cls.keys & options.keys()})
+        cls._link({key: options[key] for key in cls.keys & options.keys()})
+
+    @classmethod
+    def _link(cls, of_hop: dict) -> links.Link:
+        """Return what OF_HOP says, checked."""
+        link = keywords.made(cls.__name__, links.Link, of_hop)
         try:
             check_link(cls.__name__, link, cls.holds_delayed)
-            check_bursts(cls.__name__, bool(link.burst_pkts), "loss_pct" in options)
-        except BadInput as error:
+            check_bursts(cls.__name__, bool(link.burst_pkts), "loss_pct" in of_hop)
+        except BadInput as error:  # which names the class
             raise ValueError(str(error)) from None
+        return link
 
     def _seed_of(self, intf) -> int:
         """Return the seed of one direction: not the other's, and the same wherever it runs."""
         return derived_seed(self.seed, intf.name)
 
     def _set(self, intf, of_hop: dict) -> None:
-        link = links.Link(**of_hop)
+        link = self._link(of_hop)
         if any(getattr(link, key) for key in RANDOM_KEYS):
             _tell_if_seeds_are_ignored()
         with NetworkNamespaceOf(intf.node.pid):
@@ -98,7 +107,7 @@ class TraceHop(WirelessHop):
             raise ValueError(f"{cls.__name__} wants one of {', '.join(TRACES)}")
 
     def _set(self, intf, of_hop: dict) -> None:
-        link = links.Link(**of_hop)
+        link = self._link(of_hop)
         seed = self._seed_of(intf)
         steps = _schedules({key: of_hop[key] for key in TRACES if of_hop.get(key)}, self.seed)
         with NetworkNamespaceOf(intf.node.pid):
@@ -110,7 +119,7 @@ class TraceHop(WirelessHop):
         now_ns = time.monotonic_ns()
         for intf, of_hop in ((self.intf1, self.there), (self.intf2, self.back)):
             with NetworkNamespaceOf(intf.node.pid):
-                lablink.begin_lablink(intf.name, links.Link(**of_hop), now_ns)
+                lablink.begin_lablink(intf.name, self._link(of_hop), now_ns)
 
 
 @cache
@@ -139,7 +148,7 @@ class OneHop(Chain):
     end host. With a queue it is two, the bottleneck and the air, and a router between them."""
 
     def build(self, pairs: int = 1, **options):
-        self.hops = _bottleneck_and_air(options)
+        self.hops = _bottleneck_and_air(keywords.from_mn(options))
         super().build(pairs, hops=len(self.hops))
 
     def _wire(self, a, b, name_a, name_b, ip_a, ip_b):

@@ -19,12 +19,10 @@ from mininet.topo import Topo
 
 from lab.ask import topologies
 from lab.ask.seeds import derived_seed
-from lab.ask.tables import convert
 from lab.ask.topologies import add_tap, run
 from lab.ask.wifi import GATE_MODULE, Place, WifiMedium, check_place, check_wifi, set_gate
-from lab.common.errors import BadInput
 from lab.run.guest.namespaces import NetworkNamespaceOf
-from veno_lab.keywords import LINK_KEYS, SWITCH_KEYS, refuse_unknown
+from veno_lab.keywords import LINK_KEYS, SWITCH_KEYS, from_mn, made, of_kind, refuse_unknown
 
 CHANNEL_KEYS = {field.name for field in fields(WifiMedium)}
 PLACE_KEYS = {field.name for field in fields(Place)}
@@ -49,6 +47,10 @@ class WifiAp(topologies.WifiChannel):
     ):
         known = {*CHANNEL_KEYS, *SWITCH_KEYS, "seed", "gate", "offloads"}
         refuse_unknown("WifiAp", options, known)
+        gate, offloads = (
+            of_kind("WifiAp", bool, *given) for given in (("gate", gate), ("offloads", offloads))
+        )
+        seed = of_kind("WifiAp", int, "seed", seed)
         of_channel = {key: options.pop(key) for key in CHANNEL_KEYS & options.keys()}
         channel = _channel(of_channel, gate)
         program = labmedium()
@@ -170,7 +172,7 @@ class WifiLink(Link):
             raise RuntimeError(f"{ap} has started: tie all its stations to it before net.start()")
         given = {key: options[key] for key in PLACE_KEYS & options.keys()}
         place = vars(ap.channel.place) | given
-        self.place = _made("WifiLink", Place, place, check_place)
+        self.place = made("WifiLink", Place, place, check_place)
         self.intf1, self.intf2 = (
             self._end(node, str(end), is_ap, options)
             for end, (node, is_ap) in enumerate(zip((node1, node2), ends, strict=True), 1)
@@ -197,6 +199,7 @@ class OneAccessPoint(Topo):
         count = int(stations) or len(places) or 1
         if len(places) > 1 and len(places) != count:
             raise ValueError(f"distance_m = {distance_m}: {len(places)} for {count} stations")
+        options = from_mn(options)
         self.addLink(self.addHost("server"), self.addSwitch("ap1", cls=WifiAp, **options))
         for i in range(count):
             place = {"distance_m": places[i % len(places)]} if places else {}
@@ -235,15 +238,4 @@ def _channel(of_channel: dict, gate: bool) -> WifiMedium:
         of_channel = of_channel | {"aqm": "", "station_aqm": ""}
     aqms = {key: value or "" for key, value in of_channel.items() if key.endswith("aqm")}
     given = {key: value for key, value in of_channel.items() if value is not None}
-    return _made("WifiAp", WifiMedium, given | aqms, check_wifi)
-
-
-def _made(who: str, cls: type, given: dict, check):
-    """Return a CLS of what was GIVEN to WHO, checked; ValueError, in one line, if there is none."""
-    kinds = {field.name: field.type for field in fields(cls)}
-    try:
-        made = cls(**{key: convert(kinds[key], value, key) for key, value in given.items()})
-        check(made)
-    except BadInput as complaint:
-        raise ValueError(f"{who}: {complaint}") from None
-    return made
+    return made("WifiAp", WifiMedium, given | aqms, check_wifi)

@@ -112,6 +112,7 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return value
     names = {float: "number", int: "whole number", str: "text", bool: "true or false"}
     names[bool | str] = "text, or true or false"
+    names[dict[str, Any]] = "table"
     names[SOME] = "list of whole numbers, or true or false"
     wanted = names.get(kind, "list" if "tuple" in str(kind) else "number")
     raise BadInput(f"{where} = {value!r}: this must be a {wanted}")
