@@ -95,6 +95,8 @@ def test_every_model_runs(program, tmp_path):
         ("fairness", {}, "one TCP flow over hops that do not change"),
         ("rate-steps", {}, "one TCP flow over hops that do not change"),
         ("link-retry", {}, "ns3 has no"),
+        ("veno-single", {"sysctl.net.ipv4.tcp_sack": "0"}, "ns3 has no sysctl.net.ipv4.tcp_sack"),
+        ("veno-single", {"topology.tunnel": "vxlan"}, "ns3 has no topology.tunnel"),
         ("wccp-1", {}, "one TCP flow"),
     ],
 )

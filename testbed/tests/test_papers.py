@@ -174,8 +174,44 @@ def test_the_command_runs_experiments_and_goes_on_with_what_is_there(tmp_path):
     assert "not measured" not in tables[0] and "points," not in done.stderr
     smoke = "Smoke test, not a result, as it has one seed"
     assert f"\n{smoke}: {', '.join(names)}.\n" in tables[0]
-    refused = subprocess.run([*command, "--publish"], capture_output=True, text=True)
-    assert refused.returncode == 2 and "--quick is no result" in refused.stderr
+    for options, told in (
+        ((*command[2:], "--publish"), "--quick is no result"),
+        ((*command[2:], "--seeds", "3"), "--quick is of one seed"),
+        (
+            ("--only", "jtcp-jr", "--seeds", "1", "--publish"),
+            "--publish --seeds 1: 5 make a result",
+        ),
+    ):
+        refused = subprocess.run([*command[:2], *options], capture_output=True, text=True)
+        assert refused.returncode == 2 and told in refused.stderr
+
+
+def test_runs_of_one_folder_are_each_judged_by_what_they_ran(tmp_path):
+    """A quick one, which is told of, and a whole one: a claim has to hold where that has been."""
+    whole = papersindex.experiments()["veno-mix5"]
+    for name, settings in (("veno-mix5", {}), ("tfrc-single", papers._quick_settings(
+        papersindex.experiments()["tfrc-single"]
+    ))):  # fmt: skip
+        source = scenario.load(name, settings).source
+        (tmp_path / name).mkdir()
+        meta = {"seeds": [1] if settings else [1, 2], "source": source}
+        (tmp_path / name / "meta.json").write_text(json.dumps(meta))
+    there = [papers._as_run(papersindex.experiments()[p.name], p) for p in tmp_path.iterdir()]
+    of = {one.id: one for one in there}
+    assert of["veno-mix5"].axes == whole.axes
+    assert len(of["tfrc-single"].axes[0].levels) < 5
+    told = papers._smoke(there, tmp_path)
+    assert "one seed: tfrc-single." in told and told.endswith("Cut short: tfrc-single.")
+
+
+def test_too_few_seeds_are_no_page_of_the_projects(tmp_path):
+    """Where a page of ten seeds may be; elsewhere anybody may look at it."""
+    source = papersindex.experiments()["jtcp-jr"].source
+    (tmp_path / "results.jsonl").write_text("{}\n")
+    meta = {"scenario": "jtcp-jr", "source": source, "seeds": [1, 2], "points": 1}
+    (tmp_path / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(BadInput, match="has 2 seeds: 5 make a result"):
+        publish.write(tmp_path, PROJECT / "docs" / "results")
 
 
 def test_what_failed_is_not_published(tmp_path, monkeypatch):

@@ -444,7 +444,9 @@ def test_figures_of_a_result():
         (["--rows", "9.9"], "unknown row or section"),
         (["--set", "queue=1"], "with --rows"),
         (["--seeds", "0"], "from 1"),
-        (["--paths", "-1"], "--paths is"),
+        (["--paths", "-1"], "--paths -1: from 1"),
+        (["--paths", "0"], "--paths 0: from 1"),
+        (["--path-seed", "0"], "--path-seed 0: above 0"),
     ],
 )
 def test_bad_input_is_refused_with_one_line(arguments, told, tmp_path):

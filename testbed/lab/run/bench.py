@@ -58,7 +58,9 @@ def time_batch(backend: Backend, batch: list[points.Point], cpu: int) -> Timing:
 
 @app.command(context_settings=options.HELP)
 def main(
-    repeats: Annotated[int, typer.Option(metavar="N", help="Points a rate, in one boot.")] = 5,
+    repeats: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Points a rate, in one boot.")
+    ] = 5,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure the lab's speed on one core at 2, 100 and 1000 Mb/s.

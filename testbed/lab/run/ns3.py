@@ -23,7 +23,7 @@ import typer
 from lab.ask import points, scenario
 from lab.ask.carries import full_frame_bytes
 from lab.common import options
-from lab.common.errors import BadInput, LabError
+from lab.common.errors import BadInput, LabError, writing
 from lab.run import runs
 from lab.run.build import BUILD, TESTBED, hash_files, locked, run_cmd, setup
 from lab.run.store import write_atomically
@@ -77,6 +77,8 @@ def main(
     wanted = wanted_points(meta)
     if runs.is_run(out):
         raise BadInput(f"{out} has results: name another folder, or remove it")
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
     program, version = build()
     jobs = jobs or len(os.sched_getaffinity(0))
     started = time.time()
@@ -97,7 +99,6 @@ def main(
         "started": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),
         "wall_s": round(time.time() - started, 2),
     }
-    out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / runs.RESULTS, "".join(json.dumps(one) + "\n" for one in found))
     write_atomically(out / runs.META, json.dumps(about, indent=2) + "\n")
     print(f"{len(found)} points in {about['wall_s']:.0f} s: {out}")
@@ -138,6 +139,11 @@ def check(spec: dict[str, Any]) -> None:
     (flow,) = flows
     if flow["transport"] != "tcp" or flow["reverse"] or flow["bytes"] or flow["repeats"]:
         raise BadInput(f"ns3 has one bulk transfer by TCP; {flow['name']} is something else")
+    beyond = [f"topology.{key}" for key in ("tunnel", "ecn") if spec["topology"][key]]
+    beyond += [f"sysctl.{key}" for key in spec.get("sysctl", {})]
+    beyond += [f"modules.{key}" for key in spec.get("modules", {})]
+    if beyond:
+        raise BadInput(f"ns3 has no {', '.join(beyond)}: its TCP is as it is by default")
     for hop, link in spec["links"].items():
         known = {*HOP_HAS, *OF_THE_LAB}
         if beyond := [key for key, value in link.items() if value and key not in known]:

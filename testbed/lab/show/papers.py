@@ -6,7 +6,9 @@ where it was. The table is made of all runs that are there.
 """
 
 import json
+import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -20,12 +22,13 @@ from lab.common import options
 from lab.common.errors import BadInput, LabError, unknown
 from lab.common.exits import EXIT_BAD_INPUT, EXIT_FAILED
 from lab.judge import claims
+from lab.judge.enough import ENOUGH_SEEDS, NEEDED
 from lab.run import completion, runs
 from lab.run.build import PROJECT, TESTBED
 from lab.run.children import run_to_end
 from lab.run.store import Store, write_atomically
 from lab.show import describe, papersindex, resultsindex
-from lab.show.listing import point_count
+from lab.show.listing import WIDTH, point_count
 
 RESULTS, QUICK_RESULTS = Path("results/papers"), Path("results/papers-quick")
 QUICK_S = 80.0  # of one core, by an estimate: what costs more is cut short with --quick
@@ -99,6 +102,10 @@ def main(
         return
     if publish and quick:
         raise BadInput("--quick is no result: nothing of it is published")
+    if quick and seeds:
+        raise BadInput("--quick is of one seed: leave out --seeds")
+    if publish and seeds and seeds < ENOUGH_SEEDS:
+        raise BadInput(f"--publish --seeds {seeds}: {NEEDED}")
     jobs = options.job_count(jobs)
     if only and not options.names(only):
         raise BadInput(f"--only {only}: it names no scenario; leave it out for all of them")
@@ -118,8 +125,8 @@ def main(
     failed = [
         one.id for one in chosen if not _run(one, out / one.id, count, jobs, settings[one.id])
     ]
-    there = [scenarios.load(name, settings[name]) for name in known if runs.is_run(out / name)]
-    note = _smoke([out / one.id for one in there])
+    there = [_as_run(known[name], out / name) for name in known if runs.is_run(out / name)]
+    note = _smoke(there, out)
     found = papersindex.rows_of_runs([(one, out / one.id) for one in there])
     write_atomically(out / TABLE, papersindex.page(found, note))
     _print(found)
@@ -152,7 +159,10 @@ def _quick_settings(one: Scenario) -> dict[str, str]:
     cost_s = _cost_s(scenarios.load(one.id, settings), 1)
     if cost_s > QUICK_S:
         cut_s = one.run.duration_s * QUICK_S / cost_s
-        settings["run.duration_s"] = f"{max(cut_s, one.run.warmup_s + MEASURED_S):.0f}"
+        cut_s = max(cut_s, one.run.warmup_s + MEASURED_S)
+        settings["run.duration_s"] = (
+            f"{10 * math.ceil(cut_s / 10)}"  # whatever the estimate is soon
+        )
     return settings
 
 
@@ -172,12 +182,23 @@ def _check_quick(folders: list[Path]) -> None:
             )
 
 
-def _smoke(folders: list[Path]) -> str:
-    """Say which of the runs in FOLDERS have one seed only; nothing if none has."""
-    single = [
-        folder.name for folder in folders if len(runs.read_meta(folder).get("seeds", [])) == 1
-    ]
-    return f"Smoke test, not a result, as it has one seed: {', '.join(single)}." if single else ""
+def _as_run(one: Scenario, folder: Path) -> Scenario:
+    """Return ONE with the values of its axes, and the length, that the run in FOLDER had."""
+    source = runs.read_meta(folder).get("source")
+    if not source:
+        return one
+    had = scenarios.parse(one.id, source)
+    return replace(one, axes=had.axes, run=replace(one.run, duration_s=had.run.duration_s))
+
+
+def _smoke(there: list[Scenario], out: Path) -> str:
+    """Say which of the runs THERE, in folders of OUT, have one seed only, and which are shorter
+    than they are meant to be; nothing if none is."""
+    known = papersindex.experiments()
+    single = [one.id for one in there if len(runs.read_meta(out / one.id).get("seeds", [])) == 1]
+    short = [one.id for one in there if one.run.duration_s < known[one.id].run.duration_s]
+    told = [f"Smoke test, not a result, as it has one seed: {', '.join(single)}."] if single else []
+    return " ".join(told + ([f"Cut short: {', '.join(short)}."] if short else []))
 
 
 def _run(
@@ -219,7 +240,7 @@ def _print(found: list[papersindex.Row]) -> None:
 
 
 def _list(chosen: list[Scenario], seeds: int | None) -> None:
-    console = Console(width=110, highlight=False)
+    console = Console(width=WIDTH, highlight=False)
     table = Table("paper", "scenario", "points", "core minutes", "what", box=None, pad_edge=False)
     total_s = 0.0
     for one in chosen:

@@ -15,6 +15,7 @@ from lab.ask.scenario import list_scenarios, load, parse
 from lab.common import options
 from lab.common.errors import BadInput, writing
 from lab.judge import claims
+from lab.judge.enough import ENOUGH_SEEDS, NEEDED, count
 from lab.judge.verdicts import HEAD, Score
 from lab.run import build
 from lab.run.runs import check_measured, read_meta, read_whole, without_options
@@ -44,6 +45,7 @@ SCORES_NOTE = (
 )
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
 OF_PLACES = ("--out", "--scheduler", "--slurm")  # each with a value
+OURS = build.PROJECT / "docs" / "results"
 SCORECARD = "scorecard"  # a run that has its page already
 METRICS_IF_THERE = ("owd_ms_p95", "power_mbps_per_s", *JITTER_RATIOS, *MEDIUM_FIGURES)
 
@@ -179,7 +181,7 @@ def main(
 
     Exit status: 0 done, 2 bad input.
     """
-    docs = docs or build.PROJECT / "docs" / "results"
+    docs = docs or OURS
     if not index:
         if not run:
             raise BadInput("name the folder of a run, or --index")
@@ -194,6 +196,7 @@ def write(run: Path, docs: Path) -> Path:
     points that have no result is refused; a scorecard says so itself."""
     check_measured(run)
     meta = read_meta(run)
+    _check_enough(run, meta, docs)
     if meta["scenario"] == SCORECARD:
         command = shlex.join(without_places(shlex.split(meta["command"])))
         text = _made(run, f"{SCORECARD}.md").replace(meta["command"], command)
@@ -224,6 +227,18 @@ def write(run: Path, docs: Path) -> Path:
     )
     files[f"{scenario.id}.md"] = page(scenario, results, meta, captions)
     return _replace(docs, f"{scenario.id}.md", files, (over_time, rtt_over_time, share_delay))
+
+
+def _check_enough(run: Path, meta: dict[str, Any], docs: Path) -> None:
+    """Refuse to make a run of too few seeds a page of the project's: it would take a result's
+    place. A scenario of random places may have one seed, as each place is a draw."""
+    if docs.resolve() != OURS or meta["scenario"] == SCORECARD:
+        return
+    ours = {path.stem for path in list_scenarios()}
+    wanted = load(meta["scenario"]).run.seeds if meta["scenario"] in ours else ENOUGH_SEEDS
+    seeds = len(meta["seeds"])
+    if seeds < min(ENOUGH_SEEDS, wanted):
+        raise BadInput(f"{run} has {count(seeds)}: {NEEDED}; name a folder for a look at its page")
 
 
 def _made(run: Path, name: str) -> str:

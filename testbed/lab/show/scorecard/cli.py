@@ -70,11 +70,11 @@ def main(
         ),
     ] = "",
     paths: Annotated[
-        int, typer.Option(metavar="N", help="So many random places.", show_default="40")
-    ] = 0,
+        int | None, typer.Option(metavar="N", help="So many random places.", show_default="40")
+    ] = None,
     path_seed: Annotated[
-        int, typer.Option(metavar="N", help="The seed that draws them.", show_default="1")
-    ] = 0,
+        int | None, typer.Option(metavar="N", help="The seed that draws them.", show_default="1")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A small part, one seed: a first look, not a result.")
     ] = False,
@@ -142,7 +142,7 @@ def main(
     crews.check(scheduler, slurm, jobs, backend)
     options.check_jobs(jobs)
     _check(asked, of_rows, settings, paths, path_seed, seeds, backend)
-    choice = Choice(of_rows, quick, paths, path_seed, tuple(settings.items()))
+    choice = Choice(of_rows, quick, paths or 0, path_seed or 0, tuple(settings.items()))
     sections = rows.load(choice)
     if list_:
         _list(sections)
@@ -177,8 +177,10 @@ def _check(names, of_rows, settings, paths, path_seed, seeds, backend) -> None:
             raise BadInput(f"--algorithms {name}: the scorecard is about algorithms of TCP")
     if settings and not of_rows:
         raise BadInput("--set: name the rows that it is for with --rows")
-    if paths < 0 or path_seed < 0 or paths > 10_000:
-        raise BadInput("--paths is from 1 to 10000, --path-seed above 0")
+    if paths is not None and not 1 <= paths <= 10_000:
+        raise BadInput(f"--paths {paths}: from 1 to 10000")
+    if path_seed is not None and path_seed < 1:
+        raise BadInput(f"--path-seed {path_seed}: above 0")
     options.check_seed(seeds)
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS)
