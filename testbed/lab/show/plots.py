@@ -424,9 +424,12 @@ def _line(axes: Axes, algorithm: str, x: list[float], values: list[Estimate]) ->
         axes.fill_between(x, low, high, color=look.colour, alpha=0.16, lw=0)
     else:
         axes.vlines(x, low, high, color=look.colour, lw=1.0, alpha=0.8)
+    mark = {"ms": 6 if look.ours else 4.5, "mec": "white", "mew": 0.6}
+    if look.marker == "*":
+        mark = {"ms": 7, "mew": 0}  # an edge would take all of it
     axes.plot(
         x, median, color=look.colour, ls=look.dash, lw=look.width, marker=look.marker,
-        ms=6 if look.ours else 4.5, mec="white", mew=0.6, zorder=4 if look.ours else 3,
+        zorder=4 if look.ours else 3, **mark,
     )  # fmt: skip
 
 

@@ -88,6 +88,7 @@ def write_report(
             ratios=ratios(scenario, results, store_folder, figures),
             agents=agents(scenario, results, store_folder, figures),
             explorer=_explorer(scenario, results, store_folder, linked=copy is None),
+            linked=copy is None,
             failures=list(failures),
             reproduce=reproduce(meta),
             tc=sorted(meta.get("tc_commands_of_first_point", {}).items()),

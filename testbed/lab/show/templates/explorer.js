@@ -360,7 +360,7 @@
           d += `M${this.x(second).toFixed(1)} ${MARGIN.top + 4 + 11 * row}v8`;
         }
         element("path", { d, stroke: colour, "stroke-width": 2, fill: "none" }, this.marks);
-        counts.push(`${total} by ${cause}`);
+        counts.push(`${total} ${cause}`);
       });
       this.summary = `${number(+this.range[0].toFixed(3))} to ${number(+this.range[1].toFixed(3))} s; losses: ${counts.join(", ")}`;
       this.say(this.summary);
