@@ -152,7 +152,7 @@ def test_a_report_can_be_printed(browser, run):
     tab.emulate_media(media="print")
     width = tab.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert width[0] <= width[1]
-    cut = "es => es.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText.slice(0, 60))"
+    cut = "es => es.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerHTML)"
     assert tab.locator(".scroll, figure").evaluate_all(cut) == []
     folded = tab.locator("details:not([open]) table").all()
     assert folded and all(table.is_visible() for table in folded)

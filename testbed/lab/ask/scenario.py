@@ -42,6 +42,7 @@ from lab.ask.questions import QUESTIONS
 from lab.ask.tables import build, convert, set_dotted
 from lab.common.errors import BadInput, unknown
 
+LISTED = "`testbed/veno-lab list`"
 SCENARIO_DIR = Path(__file__).resolve().parents[2] / "scenarios"
 TEXTS = ("title", "question", "paper", "description")
 SECTION_KINDS = {"flows": list, "events": list, "claims": list}  # the others are tables
@@ -57,13 +58,13 @@ def find(name: str) -> Path:
     if name.endswith(".toml") or "/" in name:
         path = Path(name)
         if not path.is_file():
-            raise BadInput(f"no scenario file {name}: check the path, or see `veno-lab list`")
+            raise BadInput(f"no scenario file {name}: check the path, or see {LISTED}")
         return path
     path = SCENARIO_DIR / f"{name}.toml"
     if not path.is_file() and Path(f"{name}.toml").is_file():
         raise BadInput(f"unknown scenario '{name}': did you mean ./{name}.toml?")
     if not path.is_file():
-        raise unknown("scenario", name, [p.stem for p in list_scenarios()], "`veno-lab list`")
+        raise unknown("scenario", name, [p.stem for p in list_scenarios()], LISTED)
     return path
 
 

@@ -15,6 +15,7 @@ from lab.ask.figures import METRICS
 from lab.common import options
 from lab.common.errors import BadInput, unknown
 from lab.measure.stats import Estimate, estimate
+from lab.run import completion
 from lab.run.runs import NS3, check_alike, place_of, read_meta, read_whole
 
 WITHIN = 0.03  # of the first run's median
@@ -76,7 +77,8 @@ def load(folder: Path, metric: str) -> Run:
     values: dict[tuple[str, str], dict[int, float]] = {}
     for result in read_whole(folder):
         if not result.get(metric):
-            raise BadInput(f"{folder} has no {metric} at {result['axes']}: there is no ratio")
+            at = place_of(result, meta["scenario"])
+            raise BadInput(f"{folder} has no {metric} at {at}: there is no ratio")
         key = (place_of(result, meta["scenario"]), result["algorithm"])
         values.setdefault(key, {})[result["seed"]] = result[metric]
     return Run(meta, values)
@@ -149,7 +151,14 @@ def _took(first: Run, second: Run) -> list[str]:
 def main(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run, the reference.")],
     other: Annotated[Path, typer.Argument(metavar="DIR", help="On another backend, or of ns3.")],
-    metric: Annotated[str, typer.Option(metavar="NAME", help="What is compared.")] = "goodput_mbps",
+    metric: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What is compared.",
+            autocompletion=completion.listed(lambda: METRICS),
+        ),
+    ] = "goodput_mbps",
 ) -> None:
     """Compare two runs of a scenario on two backends or kernels, as a page.
 

@@ -35,7 +35,7 @@ def main(
         str,
         typer.Argument(
             metavar="SCENARIO",
-            help="A name from `veno-lab list`, or a .toml file.",
+            help="A name from `testbed/veno-lab list`, or a .toml file.",
             autocompletion=completion.scenarios,
         ),
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command `veno-lab list`: scenarios by what they ask, and the algorithms."""
+"""The command `testbed/veno-lab list`: scenarios by what they ask, and the algorithms."""
 
 import math
 import shutil
@@ -54,7 +54,7 @@ def print_all(word: str = "") -> None:
     found = {question: _matching(group, word) for question, group in by_question().items()}
     if not any(found.values()):
         names = [path.stem for path in scenarios.list_scenarios()]
-        raise unknown("scenario by name or title", word, names, "`veno-lab list`")
+        raise unknown("scenario by name or title", word, names, scenarios.LISTED)
     widest = max(len(one.id) for group in found.values() for one in group)
     for question, group in found.items():
         if group:

@@ -19,7 +19,7 @@ from rich.table import Table
 from lab.ask import scenario as scenarios
 from lab.ask.parts import Scenario
 from lab.common import options
-from lab.common.errors import BadInput, LabError, unknown
+from lab.common.errors import BadInput, unknown
 from lab.common.exits import EXIT_BAD_INPUT, EXIT_FAILED
 from lab.judge import claims
 from lab.judge.enough import ENOUGH_SEEDS, NEEDED
@@ -145,7 +145,7 @@ def _chosen(names: tuple[str, ...]) -> list[Scenario]:
     known = papersindex.experiments()
     for name in names:
         if name not in known:
-            raise unknown("experiment of the papers", name, known, "veno-lab papers --list")
+            raise unknown("experiment of the papers", name, known, "testbed/veno-lab papers --list")
     return [known[name] for name in names or known]
 
 
@@ -211,7 +211,7 @@ def _run(
     print(f"papers: {one.id}", file=sys.stderr, flush=True)
     status = run_to_end(command)
     if status == EXIT_BAD_INPUT:  # it has said why
-        raise LabError(f"{one.id} was refused")
+        raise BadInput(f"{one.id} was refused")
     return status == 0
 
 

@@ -14,8 +14,10 @@ PAPERS = "Do the five papers' claims hold?"
 REST = "Measured beside the scenarios"
 HEAD = """# Results
 
-Each page has a figure, the tables with intervals, the claims with what came of them, and the
-command that made it. What was lost stays in. `testbed/veno-lab publish --index` writes this page.
+The page of a scenario has a figure, the tables with intervals, the claims with what came of them,
+and the command that made it. What was lost stays in. `testbed/veno-lab publish --index` writes this
+page. Those at the end are of other tools, each with its commands; `measured` and `yardstick` are
+kept by hand, and tests hold `measured` against the docs.
 
 A page is of the commit that it names, and algorithms change. Which pages have an earlier
 `veno_jitter`, and what is known of the present one there:

@@ -15,6 +15,7 @@ from lab.ask import linkmodels, linktraces
 from lab.ask.linktraces import NS, SCALES, Schedule
 from lab.common import exits, options
 from lab.common.errors import BadInput, writing
+from lab.run import completion
 
 OUTAGE_S = 0.1  # so long without anything that passes is an outage
 BARS = " ▁▂▃▄▅▆▇█"
@@ -143,7 +144,11 @@ def _table(traces: dict[str, Schedule]) -> Table:
 def main(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TRACE", help="Files (Mahimahi or CSV) or models; all models."),
+        typer.Argument(
+            metavar="TRACE",
+            help="Files (Mahimahi or CSV) or models; all models.",
+            autocompletion=completion.listed(lambda: linkmodels.MODELS),
+        ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the models.")] = False,
     seed: Annotated[int, typer.Option(metavar="K", help="What models make of this seed.")] = 1,

@@ -277,7 +277,7 @@ def check(scheduler: str, slurm_jobs: int, jobs: int, backend: str) -> None:
     if slurm_jobs < 0:
         raise BadInput(f"--slurm {slurm_jobs}: at least 1")
     if backend != "virtual":
-        raise BadInput(f"--backend {backend} runs on this machine alone: leave out --scheduler")
+        raise BadInput(f"--backend {backend} is of this machine alone: no --scheduler, no --slurm")
     if jobs:
         raise BadInput("--jobs is of this machine; each worker says its own (dask worker --help)")
     if slurm_jobs and not shutil.which("sbatch"):
