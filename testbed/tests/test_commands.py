@@ -62,7 +62,10 @@ def test_the_man_page_names_every_command():
         (("run", "veno-singel"), "run: unknown scenario 'veno-singel': did you mean 'veno-single'"),
         (("show", "veno-singel"), "show: unknown scenario 'veno-singel': did you mean"),
         (("list", "veno-singel"), "list: unknown scenario by name or title 'veno-singel': did you"),
-        (("list", "nosuch"), "scenario by name or title 'nosuch': `testbed/veno-lab list`"),
+        (
+            ("list", "nosuch"),
+            "list: unknown scenario by name or title 'nosuch': `testbed/veno-lab list` lists all",
+        ),
         (("agree", "/nowhere", "/nowhere"), "agree: /nowhere is not the folder of a finished run"),
         (("verdicts", "/nowhere"), "verdicts: /nowhere is not the folder of a finished run"),
         (("publish", "/nowhere"), "publish: /nowhere is not the folder of a finished run"),
