@@ -10,8 +10,8 @@ Fitted to the processor time that guests used for a point, and the lab for its f
 squares of the relative error), at 22 points of TCP of five scenarios: flows 1 to 19, 13 to 240 s,
 0.8 to 538 Mb/s, with and without taps, on two cores of a machine beside other work. Estimated over
 measured at these: median 1.03, 0.80 to 1.16; what there was before had 0.18 by the median. With 12
-others of seven scenarios: median 1.0, 32 of 34 within 0.80 to 1.41. Of SCTP and of access points
-there are one and two points, and their constants are from these; those of TFRC and of chains are
+others of seven scenarios: median 1.0, 32 of 34 within 0.80 to 1.41. Of SCTP, of access points and
+of chains there are one, two and two points, and their constants are from these; that of TFRC is
 from before. testbed/tests/test_costs.py has all of them. A faster machine takes less, in the same
 proportions.
 """
@@ -26,8 +26,8 @@ PACKET_S = 12e-6
 SCTP_PACKET_S = 70e-6
 TFRC_PACKET_S = 180e-6  # two programs wake for each packet; from before, not measured again
 PER_PACKET_S = {"sctp": SCTP_PACKET_S, "tfrc": TFRC_PACKET_S}  # of TCP and UDP: PACKET_S
-WIRELESS_SECOND_S = 0.2  # of a chain, whatever the rates
-WIFI_SECOND_S, STATION_SECOND_S = 0.75, 0.8  # of an access point, and of each of its stations
+WIRELESS_SECOND_S = 0.09  # of a chain, whatever the rates
+WIFI_SECOND_S, STATION_SECOND_S = 0.33, 0.062  # of an access point, and of each of its stations
 
 
 def point_s(spec: dict[str, Any]) -> float:
