@@ -32,12 +32,12 @@ NOT_ASKED = "the published run did not ask it"
 NOTE = """Claims without a paper's figure are our own, about its experiment. What was measured is
 of the scenarios' pages, reasons are of the scenarios' files (`why_not`); `testbed/veno-lab papers
 --index` puts them together. Beside each scenario: its figure, and how much of it the page is of."""
-# a verdict -> the word for several
+# a verdict -> how one and how several are told
 VERDICTS = {
-    "holds": "hold",
-    "does not hold": "do not hold",
-    "undecided": "are undecided",
-    NOT_MEASURED: "are not measured",
+    "holds": ("holds", "hold"),
+    "does not hold": ("does not hold", "do not hold"),
+    "undecided": ("is undecided", "are undecided"),
+    NOT_MEASURED: ("is not measured", "are not measured"),
 }
 
 
@@ -180,9 +180,8 @@ def page(found: list[Row], note: str = "") -> str:
 
 def score(found: list[Row]) -> str:
     verdicts = [row.verdict for row in found]
-    told = ", ".join(
-        f"{verdicts.count(one)} {several}" for one, several in VERDICTS.items() if one in verdicts
-    )
+    counts = {one: verdicts.count(one) for one in VERDICTS if one in verdicts}
+    told = ", ".join(f"{n} {VERDICTS[one][n > 1]}" for one, n in counts.items())
     return f"{len(found)} claims: {told or 'none'}."
 
 
