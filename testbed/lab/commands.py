@@ -130,7 +130,8 @@ def entry() -> None:
     try:
         exits.run(app, name, PROGRAM, NAME)  # completion is by the name alone
     except SystemExit as ended:
-        if BISECT in sys.argv and ended.code not in exits.ANSWERS:
+        bisects = BISECT in sys.argv and sys.argv[1] != "exec"  # which may run anything
+        if bisects and ended.code not in exits.ANSWERS:
             sys.exit(exits.EXIT_CANNOT_TELL)  # git takes any other for a bad commit
         raise
 
