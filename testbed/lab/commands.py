@@ -7,6 +7,7 @@ asked for. `testbed/run` and `testbed/traces` are two of them by another name.
 
 import sys
 import tomllib
+import traceback
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -121,19 +122,32 @@ def main(version: Version = False) -> None:
 
 
 def entry() -> None:
-    """What testbed/veno-lab and the installed `veno-lab` start."""
+    """What testbed/veno-lab and the installed `veno-lab` start. `git bisect run` takes every status
+    for a bad commit but 0, 125 and those that end it."""
+    try:
+        _start()
+    except SystemExit as ended:
+        if _bisects() and ended.code not in exits.ANSWERS:
+            sys.exit(exits.EXIT_CANNOT_TELL)
+        raise
+    except Exception:
+        if not _bisects():
+            raise
+        traceback.print_exc()
+        sys.exit(exits.EXIT_CANNOT_TELL)
+
+
+def _bisects() -> bool:
+    return BISECT in sys.argv and sys.argv[1] != "exec"  # which may run anything
+
+
+def _start() -> None:
     if not SETUP.exists():
         told = "this is a copy without the checkout that it needs: pip install -e CHECKOUT/testbed"
         print(f"{NAME}: {told}", file=sys.stderr)
         sys.exit(exits.EXIT_BAD_INPUT)
     name = next((word for word in sys.argv[1:] if word in COMMANDS), NAME)
-    try:
-        exits.run(app, name, PROGRAM, NAME)  # completion is by the name alone
-    except SystemExit as ended:
-        bisects = BISECT in sys.argv and sys.argv[1] != "exec"  # which may run anything
-        if bisects and ended.code not in exits.ANSWERS:
-            sys.exit(exits.EXIT_CANNOT_TELL)  # git takes any other for a bad commit
-        raise
+    exits.run(app, name, PROGRAM, NAME)  # completion is by the name alone
 
 
 if __name__ == "__main__":

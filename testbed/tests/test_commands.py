@@ -11,6 +11,7 @@ import sys
 import pytest
 from conftest import TESTBED, run_command
 
+from lab import commands
 from lab.ask import points, scenario
 from lab.ask.scenario import list_scenarios
 from lab.commands import COMMANDS
@@ -191,6 +192,22 @@ def test_a_picture_says_what_each_hop_does():
     assert drawn[-1] == "<-- reverse_wireless: 10 ms"
 
 
+@pytest.mark.parametrize(
+    ("words", "status"), [(("diff", "a", "b", "--bisect"), 125), (("exec", "x", "--bisect"), None)]
+)
+def test_a_lab_that_breaks_convicts_no_commit(monkeypatch, capsys, words, status):
+    """As where a package of it is missing. What `exec` runs may have a --bisect of its own."""
+
+    def broken():
+        raise ImportError("no such thing")
+
+    monkeypatch.setattr(commands, "_start", broken)
+    monkeypatch.setattr(sys, "argv", ["veno-lab", *words])
+    with pytest.raises(SystemExit if status else ImportError) as ended:
+        commands.entry()
+    assert not status or (ended.value.code == status and "no such thing" in capsys.readouterr().err)
+
+
 def test_a_shell_is_offered_names():
     """What bash asks when Tab is pressed: behind `veno-lab show veno-`, in a list with commas."""
 
@@ -202,6 +219,7 @@ def test_a_shell_is_offered_names():
     assert "veno-wan" in offered("veno-lab show veno-") and "list" in offered("veno-lab li")
     assert offered("veno-lab run demo --algorithms jtcp,cu") == ["jtcp,cubic"]
     assert offered("veno-lab run demo --kernel kc") == ["kcsan"]
+    assert offered("veno-lab traces lte-ca") == ["lte-car"]
     assert offered("veno-lab papers --only jtcp-jr,veno-s") == ["jtcp-jr,veno-single"]
     assert offered("veno-lab scorecard --rows 5.1,shallow-sl") == ["5.1,shallow-slow"]
     assert offered("veno-lab diff a b --metrics jain_by") == ["jain_by_hops_min"]

@@ -97,6 +97,7 @@ def test_every_model_runs(program, tmp_path):
         ("link-retry", {}, "ns3 has no"),
         ("veno-single", {"sysctl.net.ipv4.tcp_sack": "0"}, "ns3 has no sysctl.net.ipv4.tcp_sack"),
         ("veno-single", {"topology.tunnel": "vxlan"}, "ns3 has no topology.tunnel"),
+        ("veno-single", {"topology.ecn": "true"}, "ns3 has no topology.ecn"),
         ("wccp-1", {}, "one TCP flow"),
     ],
 )

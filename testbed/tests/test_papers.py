@@ -212,6 +212,9 @@ def test_too_few_seeds_are_no_page_of_the_projects(tmp_path):
     (tmp_path / "meta.json").write_text(json.dumps(meta))
     with pytest.raises(BadInput, match="has 2 seeds: 5 make a result"):
         publish.write(tmp_path, PROJECT / "docs" / "results")
+    publish._check_enough(tmp_path, meta, tmp_path / "docs")
+    draws = meta | {"scenario": "random-paths", "seeds": [1]}
+    publish._check_enough(tmp_path, draws, PROJECT / "docs" / "results")
 
 
 def test_what_failed_is_not_published(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from lab.ask.algorithms import ALGORITHMS
 from lab.ask.figures import CLASSIFIED
 from lab.ask.parts import Scenario
 from lab.ask.points import bound_mbps, resolve
@@ -1050,6 +1051,8 @@ def test_an_algorithm_looks_the_same_everywhere():
     assert plots.style("jtcp").ours and not plots.style("bbr").ours
     looks = {(s.colour, s.marker) for s in map(plots.style, ALL)}
     assert len(looks) == len(ALL)
+    told_apart = {(s.marker, s.ours) for s in map(plots.style, ALGORITHMS)}
+    assert len(told_apart) == len(ALGORITHMS)  # without colours, too
     assert plots.style("not-known-yet").colour.startswith("#")
 
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterable
 
-from lab.ask import scenario
+from lab.ask import linkmodels, scenario
 from lab.ask.algorithms import ALGORITHMS
 from lab.run.backends import BACKENDS
 from lab.run.backends.virtual import GUEST_MEMORY_MB
@@ -35,6 +35,11 @@ algorithms = listed(lambda: ALGORITHMS)
 def backends(incomplete: str) -> list[str]:
     """Return the backends that begin with INCOMPLETE."""
     return [name for name in BACKENDS if name.startswith(incomplete)]
+
+
+def models(incomplete: str) -> list[str]:
+    """Return the models of links that begin with INCOMPLETE."""
+    return [name for name in linkmodels.MODELS if name.startswith(incomplete)]
 
 
 def kernels(incomplete: str) -> list[str]:

@@ -10,10 +10,10 @@ Fitted to the processor time that guests used for a point, and the lab for its f
 squares of the relative error), at 22 points of TCP of five scenarios: flows 1 to 19, 13 to 240 s,
 0.8 to 538 Mb/s, with and without taps, on two cores of a machine beside other work. Estimated over
 measured at these: median 1.03, 0.80 to 1.16; what there was before had 0.18 by the median. With 12
-others of seven scenarios: median 1.0, 32 of 34 within 0.80 to 1.41. Of SCTP, of access points and
-of chains there are one, two and two points, and their constants are from these; that of TFRC is
-from before. testbed/tests/test_costs.py has all of them. A faster machine takes less, in the same
-proportions.
+others of seven scenarios: median 1.0, 32 of 34 within 0.80 to 1.41. The constants of SCTP, of
+access points and of chains are from one, two and two points, so these say nothing of how good they
+are; that of TFRC is from before. testbed/tests/test_costs.py has all 36. A faster machine takes
+less, in the same proportions.
 """
 
 from typing import Any

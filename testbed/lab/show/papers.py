@@ -160,9 +160,9 @@ def _quick_settings(one: Scenario) -> dict[str, str]:
     if cost_s > QUICK_S:
         cut_s = one.run.duration_s * QUICK_S / cost_s
         cut_s = max(cut_s, one.run.warmup_s + MEASURED_S)
-        settings["run.duration_s"] = (
-            f"{10 * math.ceil(cut_s / 10)}"  # whatever the estimate is soon
-        )
+        # in tens, so that another estimate seldom means other settings than a folder's
+        cut_s = min(10 * math.ceil(cut_s / 10), one.run.duration_s)
+        settings["run.duration_s"] = f"{cut_s:g}"
     return settings
 
 

@@ -147,7 +147,7 @@ def main(
         typer.Argument(
             metavar="TRACE",
             help="Files (Mahimahi or CSV) or models; all models.",
-            autocompletion=completion.listed(lambda: linkmodels.MODELS),
+            autocompletion=completion.models,
         ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the models.")] = False,
