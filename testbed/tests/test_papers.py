@@ -188,19 +188,18 @@ def test_the_command_runs_experiments_and_goes_on_with_what_is_there(tmp_path):
 
 def test_runs_of_one_folder_are_each_judged_by_what_they_ran(tmp_path):
     """A quick one, which is told of, and a whole one: a claim has to hold where that has been."""
-    whole = papersindex.experiments()["veno-mix5"]
-    for name, settings in (("veno-mix5", {}), ("tfrc-single", papers._quick_settings(
-        papersindex.experiments()["tfrc-single"]
-    ))):  # fmt: skip
+    known = papersindex.experiments()
+    quick = papers._quick_settings(known["tfrc-single"])
+    for name, settings in (("veno-mix5", {}), ("tfrc-single", quick)):
         source = scenario.load(name, settings).source
         (tmp_path / name).mkdir()
         meta = {"seeds": [1] if settings else [1, 2], "source": source}
         (tmp_path / name / "meta.json").write_text(json.dumps(meta))
-    there = [papers._as_run(papersindex.experiments()[p.name], p) for p in tmp_path.iterdir()]
+    there = [papers._as_run(known[p.name], p) for p in tmp_path.iterdir()]
     of = {one.id: one for one in there}
-    assert of["veno-mix5"].axes == whole.axes
+    assert of["veno-mix5"].axes == known["veno-mix5"].axes
     assert len(of["tfrc-single"].axes[0].levels) < 5
-    told = papers._smoke(there, tmp_path)
+    told = papers._smoke(there, tmp_path, known)
     assert "one seed: tfrc-single." in told and told.endswith("Cut short: tfrc-single.")
 
 

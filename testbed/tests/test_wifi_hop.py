@@ -120,7 +120,7 @@ def test_without_a_gate_queues_are_in_the_mac(found):
         ("standard", "ValueError: WifiAp: unknown standard 'g': there are ac, ax, n"),
         ("rate", "ValueError: WifiAp: mcs = 9: 802.11n has 0, 1, 2, 3, 4, 5, 6, 7 there;"),
         ("number", "ValueError: WifiAp: queue_pkts = 'many': this must be a whole number"),
-        ("gate", "ValueError: WifiAp: gate = 'no': this must be a true or false"),
+        ("gate", "ValueError: WifiAp: gate = 'no': this must be true or false"),
         ("seed", "ValueError: WifiAp: seed = 'x': this must be a whole number"),
         ("aqm", "ValueError: WifiAp: aqm goes with a gate"),
         ("link", "TypeError: WifiLink takes no distance: did you mean distance_m?"),

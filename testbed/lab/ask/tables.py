@@ -110,12 +110,12 @@ def convert(kind: Any, value: Any, where: str) -> Any:
         return {key: convert(AxisValue, v, f"{where}.{key}") for key, v in value.items()}
     if kind == dict[str, Any] and isinstance(value, dict):
         return value
-    names = {float: "number", int: "whole number", str: "text", bool: "true or false"}
-    names[bool | str] = "text, or true or false"
-    names[dict[str, Any]] = "table"
-    names[SOME] = "list of whole numbers, or true or false"
-    wanted = names.get(kind, "list" if "tuple" in str(kind) else "number")
-    raise BadInput(f"{where} = {value!r}: this must be a {wanted}")
+    names = {float: "a number", int: "a whole number", str: "a text", bool: "true or false"}
+    names[bool | str] = "a text, or true or false"
+    names[dict[str, Any]] = "a table"
+    names[SOME] = "a list of whole numbers, or true or false"
+    wanted = names.get(kind, "a list" if "tuple" in str(kind) else "a number")
+    raise BadInput(f"{where} = {value!r}: this must be {wanted}")
 
 
 def is_name(text: str) -> bool:

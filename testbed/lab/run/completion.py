@@ -2,6 +2,9 @@
 """What a shell offers when the user presses Tab. Nothing here is built or run."""
 
 from collections.abc import Callable, Iterable
+from typing import Annotated
+
+import typer
 
 from lab.ask import linkmodels, scenario
 from lab.ask.algorithms import ALGORITHMS
@@ -46,3 +49,9 @@ def kernels(incomplete: str) -> list[str]:
     """Return the kernels of virtual and of vm that begin with INCOMPLETE."""
     names = dict.fromkeys([*GUEST_MEMORY_MB, *WATCHED, *DEBIAN_KERNELS])
     return [name for name in names if name.startswith(incomplete)]
+
+
+Kernel = Annotated[
+    str,
+    typer.Option(metavar="KERNEL", help="As testbed/run --help says.", autocompletion=kernels),
+]

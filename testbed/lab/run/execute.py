@@ -43,14 +43,7 @@ def main(
         str,
         typer.Option(metavar="NAME", help="virtual or vm.", autocompletion=completion.backends),
     ] = "virtual",
-    kernel: Annotated[
-        str,
-        typer.Option(
-            metavar="KERNEL",
-            help="As testbed/run --help says.",
-            autocompletion=completion.kernels,
-        ),
-    ] = "",
+    kernel: completion.Kernel = "",
     cpus: Annotated[int, typer.Option(metavar="N", help="As testbed/run --help says.")] = 1,
 ) -> None:
     """Run a command, such as a Mininet script of yours, inside the lab kernel as root and in

@@ -109,11 +109,11 @@ def main(
     jobs = options.job_count(jobs)
     if only and not options.names(only):
         raise BadInput(f"--only {only}: it names no scenario; leave it out for all of them")
-    chosen = _chosen(options.names(only))
-    count = 1 if quick else seeds
     known = papersindex.experiments()
-    settings = {name: _quick_settings(one) if quick else {} for name, one in known.items()}
-    chosen = [scenarios.load(one.id, settings[one.id]) for one in chosen]
+    wanted = _chosen(options.names(only), known)
+    count = 1 if quick else seeds
+    settings = {one.id: _quick_settings(one) if quick else {} for one in wanted}
+    chosen = [scenarios.load(name, settings[name]) for name in settings]
     if list_:
         _list(chosen, count)
         return
@@ -126,7 +126,7 @@ def main(
         one.id for one in chosen if not _run(one, out / one.id, count, jobs, settings[one.id])
     ]
     there = [_as_run(known[name], out / name) for name in known if runs.is_run(out / name)]
-    note = _smoke(there, out)
+    note = _smoke(there, out, known)
     found = papersindex.rows_of_runs([(one, out / one.id) for one in there])
     write_atomically(out / TABLE, papersindex.page(found, note))
     _print(found)
@@ -141,8 +141,7 @@ def main(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _chosen(names: tuple[str, ...]) -> list[Scenario]:
-    known = papersindex.experiments()
+def _chosen(names: tuple[str, ...], known: dict[str, Scenario]) -> list[Scenario]:
     for name in names:
         if name not in known:
             raise unknown("experiment of the papers", name, known, "testbed/veno-lab papers --list")
@@ -191,10 +190,9 @@ def _as_run(one: Scenario, folder: Path) -> Scenario:
     return replace(one, axes=had.axes, run=replace(one.run, duration_s=had.run.duration_s))
 
 
-def _smoke(there: list[Scenario], out: Path) -> str:
+def _smoke(there: list[Scenario], out: Path, known: dict[str, Scenario]) -> str:
     """Say which of the runs THERE, in folders of OUT, have one seed only, and which are shorter
-    than they are meant to be; nothing if none is."""
-    known = papersindex.experiments()
+    than they are meant to be, as KNOWN has them; nothing if none is."""
     single = [one.id for one in there if len(runs.read_meta(out / one.id).get("seeds", [])) == 1]
     short = [one.id for one in there if one.run.duration_s < known[one.id].run.duration_s]
     told = [f"Smoke test, not a result, as it has one seed: {', '.join(single)}."] if single else []

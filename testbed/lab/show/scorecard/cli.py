@@ -102,14 +102,7 @@ def main(
             autocompletion=completion.backends,
         ),
     ] = "virtual",
-    kernel: Annotated[
-        str,
-        typer.Option(
-            metavar="KERNEL",
-            help="As testbed/run --help says.",
-            autocompletion=completion.kernels,
-        ),
-    ] = "",
+    kernel: completion.Kernel = "",
     jobs: Jobs = 0,
     scheduler: Scheduler = "",
     slurm: Slurm = 0,
