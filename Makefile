@@ -6,7 +6,7 @@ VENV = $(shell testbed/setup paths | sed -n 's/^venv=//p')
 PYTHON = PYTHONPATH=testbed $(VENV)/bin/python
 DEMO_OUT ?= results/demo
 
-.PHONY: demo test setup-test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo test-packages check fmt bench-lab bench-report bench-cost bench-law clean distclean help
+.PHONY: demo test test-traffic test-tfrc setup-test test-debug test-vm test-smp matrix setup modules sctp sctp-install sctp-uninstall sctp-dkms sctp-undkms sctp-deb sctp-series sctp-netdev tfrc lab install uninstall dkms undkms deb install-tools uninstall-tools tools-deb tfrc-deb lab-deb debs apt-repo test-packages check fmt bench-lab bench-report bench-cost bench-law clean distclean help
 
 help:
 	@echo "make demo       set up what is missing, compare our modules with the kernel's on a lossy link"
@@ -62,10 +62,15 @@ demo: setup
 TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 test: setup-test
 	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory -C testbed/traffic check PYTHON=$(VENV)/bin/python
-	@$(MAKE) --no-print-directory -C tfrc_uddj_user test PYTHON=$(VENV)/bin/python
+	@$(MAKE) --no-print-directory -j2 -O test-traffic test-tfrc
 	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider -n $(TEST_JOBS) --dist loadfile \
 		tcp_veno_jitter/tests sctp_jitter/tests testbed/tests
+
+test-traffic: setup-test
+	@$(MAKE) --no-print-directory -j1 -C testbed/traffic check PYTHON=$(VENV)/bin/python
+
+test-tfrc: setup-test
+	@$(MAKE) --no-print-directory -j1 -C tfrc_uddj_user test TEST_JOBS=4 PYTHON=$(VENV)/bin/python
 
 VM_KERNELS ?= 6.1 6.12 7
 test-vm: setup

@@ -6,6 +6,7 @@ Nothing here judges a rate: that is what simulated time and the lab are for.
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import random
@@ -26,10 +27,16 @@ MAKE = os.environ.get("TFRC_MAKE", str(Path(__file__).parents[1]))
 LIMIT_S = 120  # only so that a hang ends
 
 
-def free_port(family=socket.AF_INET) -> str:
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.bind(("", 0))
-        return str(probe.getsockname()[1])
+# Below those that the kernel gives to senders; each worker of pytest-xdist has 1000 of its own.
+PORTS = itertools.count(20_000 + 1000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]))
+
+
+def free_port() -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for port in PORTS:
+            with contextlib.suppress(OSError):
+                probe.bind(("", port))
+                return str(port)
 
 
 class Receiver:
