@@ -42,6 +42,7 @@ app = options.new_app()
 
 @app.command(no_args_is_help=True, context_settings=options.HELP)
 def main(
+    context: typer.Context,
     name: Annotated[
         str,
         typer.Argument(
@@ -136,13 +137,16 @@ def main(
     Exit status: 0 all points ran, 1 a point failed, 2 bad input, 130 interrupted.
     """
     if list_:
+        options.check_alone(context, "list_")
         listing.print_all()
         return
-    if backend not in BACKENDS:
-        raise unknown("backend", backend, BACKENDS)
     make_backend = partial(open_backend, backend, kernel, cpus)
     if exec_:
+        options.check_alone(context, "exec_", "backend", "kernel", "cpus", "out")
+        execute.check_backend(backend)
         raise typer.Exit(execute.run(exec_, make_backend, out, kernel))
+    if backend not in BACKENDS:
+        raise unknown("backend", backend, BACKENDS)
     if not name:
         raise BadInput("name a scenario (see --list)")
     scenario = scenarios.load(name, overrides(set_))

@@ -73,6 +73,11 @@ def test_the_man_page_names_every_command():
         (("report", "/nowhere"), "report: /nowhere is no finished run and has none below it"),
         (("run", "demo", "--scheduler", "x", "--slurm", "1"), "run: --scheduler takes machines"),
         (("exec", "--backend", "moon", "true"), "exec: unknown backend 'moon'"),
+        (("exec", "--backend", "host", "true"), "exec: --backend host: a command needs no lab"),
+        (("run", "demo", "--exec", "true"), "run: --exec goes without SCENARIO"),
+        (("run", "--exec", "true", "--seeds", "2"), "run: --exec goes without --seeds"),
+        (("run", "--list", "--jobs", "2"), "run: --list goes without --jobs"),
+        (("run", "scorecard", "--rows", "9.9"), "scorecard: "),
     ],
 )
 def test_bad_input_is_one_line_whatever_the_command(words, told):

@@ -18,7 +18,7 @@ from lab.common.errors import BadInput, LabError
 from lab.judge import diff, sides
 from lab.judge.ttest import p_below, upper_tail
 from lab.run import runs
-from lab.show import plots
+from lab.show import facts
 
 PLACES = [{"loss_pct": loss, "path": path} for loss in (0.1, 1, 5, 10) for path in ("a", "b")]
 ALGORITHMS = ("changed", "also", "third")
@@ -404,8 +404,8 @@ def test_single_places_of_many_do_not_ask_for_more_seeds_by_chance():
 
 def test_a_table_ranks_no_figure_the_other_way_round():
     """And calls each by a name for people, not by its key."""
-    assert METRICS.keys() == plots.METRICS.keys()
-    for name, shown in plots.METRICS.items():
+    assert METRICS.keys() == facts.METRICS.keys()
+    for name, shown in facts.METRICS.items():
         if shown.better:
             assert (shown.better == "low") == (METRICS[name] == LESS), name
             assert METRICS[name] != NEITHER

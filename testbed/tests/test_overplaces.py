@@ -11,7 +11,7 @@ from test_places import source
 from lab.ask import points, scenario
 from lab.common.errors import BadInput
 from lab.judge import claims
-from lab.show import overplaces, publish, report, terminal, words
+from lab.show import overplacesplot, publish, report, terminal, words
 from lab.show.tables import metric_table, worst_tables
 
 PLACES = 20
@@ -113,7 +113,7 @@ def test_flows_that_are_not_there_have_nothing_that_counts():
 def test_pages_reports_and_the_terminal_show_distributions(tmp_path):
     loaded = scenario.parse("test", tree())
     results = results_of(loaded)
-    svg = overplaces.figure(loaded, results, "goodput_mbps")
+    svg = overplacesplot.figure(loaded, results, "goodput_mbps")
     assert "Share of 20 places at or below" in svg and "jtcp" in svg
     page = publish.page(loaded, results, META, {})
     assert "| 5 % | 25 % | median [interval] |" in page
@@ -164,7 +164,7 @@ def test_a_further_axis_gives_groups():
     assert table.groups == [("delay 10 ms", 8), ("delay 20 ms", 8)] and len(table.columns) == 16
     (row,) = table.rows
     assert (row.cells[2].median, row.cells[10].median) == ("0.525", "0.263")
-    assert "delay 20 ms" in overplaces.figure(loaded, results, "goodput_mbps")
+    assert "delay 20 ms" in overplacesplot.figure(loaded, results, "goodput_mbps")
 
 
 @pytest.mark.parametrize(

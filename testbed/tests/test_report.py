@@ -23,7 +23,18 @@ from lab.common.errors import BadInput
 from lab.judge import claims, verdicts
 from lab.judge.verdicts import scores
 from lab.measure import ratios
-from lab.show import overtime, plots, publish, rates, report, reports, terminal, timelines, words
+from lab.show import (
+    facts,
+    overtime,
+    plots,
+    publish,
+    rates,
+    report,
+    reports,
+    terminal,
+    timelines,
+    words,
+)
 from lab.show.tables import metric_table
 
 FLOWS_HEADER = (
@@ -259,11 +270,11 @@ def test_a_figure_in_the_page_says_each_style_once(one_axis):
 
 def test_page_has_medians_intervals_and_bounds(one_axis):
     scenario, results, _, html = one_axis
-    for (algorithm, place), value in plots.estimates(scenario, results, "goodput_mbps").items():
+    for (algorithm, place), value in facts.estimates(scenario, results, "goodput_mbps").items():
         assert algorithm in html
         assert f'<span class="median">{value.median:.2f}</span>' in html, place
         assert f"[{value.low:.2f}, {value.high:.2f}]" in html
-    for bound in plots.bounds(scenario, results).values():
+    for bound in facts.bounds(scenario, results).values():
         assert f"<td>{bound:.2f}</td>" in html
 
 
@@ -815,7 +826,7 @@ def test_terminal_table_fits(width):
     assert max(map(len, lines)) <= width
     assert "…" not in text and "\x1b" not in text
     assert sum(line.startswith("bound (1-p)C") for line in lines) >= 1
-    for (algorithm, _), value in plots.estimates(scenario, results, "goodput_mbps").items():
+    for (algorithm, _), value in facts.estimates(scenario, results, "goodput_mbps").items():
         shown = f"{value.median:.2f} [{value.low:.2f}, {value.high:.2f}]"
         assert any(line.startswith(algorithm) and shown in line for line in lines)
 
@@ -1047,13 +1058,13 @@ def test_goodput_over_time_of_a_comparison_is_drawn_in_the_middle(
 
 
 def test_an_algorithm_looks_the_same_everywhere():
-    assert plots.style("jtcp") == plots.style("jtcp")
-    assert plots.style("jtcp").ours and not plots.style("bbr").ours
-    looks = {(s.colour, s.marker) for s in map(plots.style, ALL)}
+    assert facts.style("jtcp") == facts.style("jtcp")
+    assert facts.style("jtcp").ours and not facts.style("bbr").ours
+    looks = {(s.colour, s.marker) for s in map(facts.style, ALL)}
     assert len(looks) == len(ALL)
-    told_apart = {(s.marker, s.ours) for s in map(plots.style, ALGORITHMS)}
+    told_apart = {(s.marker, s.ours) for s in map(facts.style, ALGORITHMS)}
     assert len(told_apart) == len(ALGORITHMS)  # without colours, too
-    assert plots.style("not-known-yet").colour.startswith("#")
+    assert facts.style("not-known-yet").colour.startswith("#")
 
 
 def test_a_damaged_run_is_left_out_of_the_page_over_many(tmp_path, capsys):

@@ -4,7 +4,7 @@
 import pytest
 
 from lab.ask import scenario
-from lab.show import plots, scatter
+from lab.show import facts, scatter
 
 SOURCE = {
     "title": "scatter",
@@ -44,5 +44,5 @@ def test_the_figure_has_a_panel_for_each_place_and_names_everybody(results):
 
 
 def test_the_bound_of_a_place_is_the_median_of_its_seeds(results):
-    found = plots.bounds(scenario.parse("scatter", SOURCE), results)
+    found = facts.bounds(scenario.parse("scatter", SOURCE), results)
     assert found == {(0.0,): 4.0, (1.0,): 4.0}

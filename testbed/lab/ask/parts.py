@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a scenario consists of, as typed objects: the topology, flows, events, axes and claims."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -230,6 +231,11 @@ def axis_text(axis: Axis, value: AxisValue | None = None) -> str:
         return f"{label} ({axis.unit})" if axis.unit else label
     alone = isinstance(value, str) and not axis.label
     return axis.text(value) if alone else f"{label} {axis.text(value)}"
+
+
+def place_text(axes: Sequence[Axis], values: Iterable[AxisValue]) -> str:
+    """Return the place where each of AXES has its one of VALUES, in words."""
+    return ", ".join(axis_text(axis, value) for axis, value in zip(axes, values, strict=True))
 
 
 @dataclass(frozen=True)

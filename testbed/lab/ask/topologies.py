@@ -34,7 +34,6 @@ HOST_SYSCTLS = {
     "net.ipv4.tcp_synack_retries": "12",
     "net.ipv4.tcp_syn_retries": "12",
 }
-IPV6 = Path("/proc/sys/net/ipv6/conf")  # where there is none, it cannot disturb
 NETS = {"src": 100, "dst": 200}  # the hosts of pair 7 are 10.100.7.2 and 10.200.7.2
 ROWS = "rs"  # routers of a host's first home and of its second, which is 10.101.7.2 or 10.201.7.2
 SECOND = "second_"  # of the names of the hops between second homes
@@ -352,8 +351,6 @@ class WirelessChain(Topo):
     SPANS gives each pair of a sender and a receiver the first and the last hop (from 0) between
     them; without, one pair is at the two ends. MEDIUM: of WirelessMedium.
     """
-
-    MAX_NODES = 254
 
     def build(self, nodes: int = 9, spans: Sequence[Sequence[int]] = (), medium=None, **_params):
         count = int(nodes)

@@ -61,6 +61,18 @@ Slurm = Annotated[
 ]
 
 
+def check_alone(context: typer.Context, option: str, *beside: str) -> None:
+    """Refuse what was given on the command line that OPTION has no use for: all but the parameters
+    BESIDE it. Both by the names that the command's function has for them."""
+    shown = {
+        one.name: one.opts[-1] if one.param_type_name == "option" else one.metavar
+        for one in context.command.params
+    }
+    for name in shown.keys() - {option, *beside}:
+        if context.get_parameter_source(name).name == "COMMANDLINE":
+            raise BadInput(f"{shown[option]} goes without {shown[name]}")
+
+
 def overrides(settings: list[str] | None) -> dict[str, str]:
     """Return what --set gives: key -> text."""
     found = {}

@@ -20,7 +20,7 @@ from lab.common.errors import BadInput, LabError
 from lab.common.options import names, overrides
 from lab.judge import enough
 from lab.judge.enough import ENOUGH_SEEDS, NEEDED, SEEDS_FOR_95, USUAL_SEEDS
-from lab.run import usermodules
+from lab.run import git, usermodules
 from lab.run.backends import open_backend
 from lab.run.backends.virtual import LAB_KERNEL, VirtualBackend
 from lab.run.build import BUILD, PROJECT
@@ -212,17 +212,10 @@ def _commit(text: str) -> str:
     """Return the commit of this project that TEXT is, in the work tree that we are in or in the
     lab's own; nothing if it is none."""
     for folder in (Path(), PROJECT):
-        found = _git("rev-parse", "--verify", "--quiet", f"{text}^{{commit}}", folder=folder)
-        if found and _git("cat-file", "-t", found) == "commit":
+        found = git.told("rev-parse", "--verify", "--quiet", f"{text}^{{commit}}", folder=folder)
+        if found and git.told("cat-file", "-t", found) == "commit":
             return found
     return ""
-
-
-def _git(*arguments: str, folder: Path = PROJECT) -> str:
-    """Return what git says in FOLDER; nothing where it fails."""
-    command = ["git", "-C", str(folder), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _work_tree(commit: str) -> Path:

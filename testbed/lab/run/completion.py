@@ -8,7 +8,7 @@ import typer
 
 from lab.ask import linkmodels, scenario
 from lab.ask.algorithms import ALGORITHMS
-from lab.run.backends import BACKENDS
+from lab.run.backends import BACKENDS, BOOTED
 from lab.run.backends.virtual import GUEST_MEMORY_MB
 from lab.run.backends.vm import WATCHED
 
@@ -38,6 +38,11 @@ algorithms = listed(lambda: ALGORITHMS)
 def backends(incomplete: str) -> list[str]:
     """Return the backends that begin with INCOMPLETE."""
     return [name for name in BACKENDS if name.startswith(incomplete)]
+
+
+def booted(incomplete: str) -> list[str]:
+    """Return the backends that boot a kernel and begin with INCOMPLETE."""
+    return [name for name in backends(incomplete) if name in BOOTED]
 
 
 def models(incomplete: str) -> list[str]:

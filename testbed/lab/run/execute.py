@@ -14,7 +14,7 @@ import typer
 from lab.common import options
 from lab.common.errors import BadInput, unknown
 from lab.run import completion, still_clock
-from lab.run.backends import BACKENDS, open_backend
+from lab.run.backends import BACKENDS, BOOTED, open_backend
 from lab.run.backends.base import Backend
 from lab.run.backends.vm import WATCHED
 from lab.run.cpus import claimed
@@ -41,7 +41,7 @@ def main(
     ] = None,
     backend: Annotated[
         str,
-        typer.Option(metavar="NAME", help="virtual or vm.", autocompletion=completion.backends),
+        typer.Option(metavar="NAME", help="virtual or vm.", autocompletion=completion.booted),
     ] = "virtual",
     kernel: completion.Kernel = "",
     cpus: Annotated[int, typer.Option(metavar="N", help="As testbed/run --help says.")] = 1,
@@ -59,10 +59,17 @@ def main(
 
     Exit status: the command's own; 2 bad input.
     """
-    if backend not in BACKENDS:
-        raise unknown("backend", backend, BACKENDS)
+    check_backend(backend)
     text = command[0] if len(command) == 1 else shlex.join(command)
     raise typer.Exit(run(text, partial(open_backend, backend, kernel, cpus), out, kernel))
+
+
+def check_backend(name: str) -> None:
+    """Refuse a backend that a command cannot run on."""
+    if name not in BACKENDS:
+        raise unknown("backend", name, BACKENDS)
+    if name not in BOOTED:
+        raise BadInput(f"--backend {name}: a command needs no lab there, run it as it is")
 
 
 def shell_text(command: str, kernel: str) -> str:

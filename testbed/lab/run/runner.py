@@ -5,7 +5,6 @@ import datetime
 import os
 import queue
 import shlex
-import subprocess
 import sys
 import threading
 import time
@@ -29,8 +28,7 @@ from lab.ask.parts import Scenario
 from lab.ask.points import Point
 from lab.common.options import usable_cpus
 from lab.measure import harm
-from lab.run import build as builds
-from lab.run import usermodules
+from lab.run import git, usermodules
 from lab.run.backends.base import Backend
 from lab.run.cluster.crew import Crew
 from lab.run.cpus import claimed
@@ -309,22 +307,12 @@ def _meta(
 
 def commit() -> str:
     """Return what the checkout is of; nothing where git does not tell."""
-    return _git("rev-parse", "HEAD")
+    return git.told("rev-parse", "HEAD")
 
 
 def is_dirty() -> bool:
     """Say whether results may have come of what is in no commit. A new file counts where it could
     be a part of the lab or of our modules, and nowhere else."""
-    if _git("status", "--porcelain", "--untracked-files=no"):
+    if git.told("status", "--porcelain", "--untracked-files=no"):
         return True
-    return bool(_git("ls-files", "--others", "--exclude-standard", "--", *PARTS))
-
-
-def _git(*arguments: str) -> str:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(builds.PROJECT), *arguments], capture_output=True, text=True
-        )
-    except FileNotFoundError:
-        return ""
-    return done.stdout.strip()
+    return bool(git.told("ls-files", "--others", "--exclude-standard", "--", *PARTS))

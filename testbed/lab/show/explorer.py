@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 from matplotlib.markers import MarkerStyle
 
-from lab.ask.parts import Scenario
-from lab.show import plots, timelines
-from lab.show.plots import Place
+from lab.ask.parts import Scenario, place_text
+from lab.show import facts, timelines
+from lab.show.facts import Place
 
 QUANTILES = 100  # steps of a distribution
 TIMES_MAX = 22_000  # numbers over time that a page may have
@@ -31,20 +31,20 @@ def data(
     """Return it for JSON. METRICS: which may be looked at, the first one is shown first; MIDDLE:
     the place that is shown over time first. LINKED: whether the page will lie in FOLDER, where
     points and samples are."""
-    places, names = plots.places(scenario), plots.algorithms_in(scenario, results)
+    places, names = facts.places(scenario), facts.algorithms_in(scenario, results)
     shown = [name for name in dict.fromkeys(metrics) if _has(results, name)]
     rows = []
     for result in results:
         rows.append([
-            names.index(result["algorithm"]), places.index(plots.place(scenario, result)),
+            names.index(result["algorithm"]), places.index(facts.place(scenario, result)),
             result["seed"], result["point"],
-            *(_number(result.get(name), plots.metric(name).digits + 2) for name in shown),
+            *(_number(result.get(name), facts.metric(name).digits + 2) for name in shown),
         ])  # fmt: skip
     sampled = _sampled(scenario, results, folder)
     return {
         "algorithms": [_look(name) for name in names],
-        "places": [_text(scenario, place) for place in places],
-        "metrics": [[n, plots.metric(n).label, plots.metric(n).unit] for n in shown],
+        "places": [place_text(scenario.axes, place) for place in places],
+        "metrics": [[n, facts.metric(n).label, facts.metric(n).unit] for n in shown],
         "points": rows,
         "sampled": [result["point"] for result, _ in sampled],
         "kept": linked and (folder / "points").is_dir(),
@@ -66,7 +66,7 @@ def _number(value: Any, digits: int) -> float | None:
 
 
 def _look(name: str) -> dict[str, Any]:
-    style = plots.style(name)
+    style = facts.style(name)
     dash = "" if style.dash == "-" else " ".join(f"{2 * part:g}" for part in style.dash[1])
     return {
         "name": name,
@@ -90,11 +90,6 @@ def _outline(marker: str) -> str:
     return f"m{'l'.join(steps)}z"
 
 
-def _text(scenario: Scenario, place: Place) -> str:
-    named = zip(scenario.axes, place, strict=True)
-    return ", ".join(plots.axis_text(axis, value) for axis, value in named)
-
-
 Sampled = tuple[dict[str, Any], pl.DataFrame]
 
 
@@ -103,7 +98,7 @@ def _sampled(scenario: Scenario, results: list[dict[str, Any]], folder: Path) ->
     seed's."""
     found: dict[tuple[str, Place], Sampled] = {}
     for result in sorted(results, key=lambda result: result["seed"]):
-        key = result["algorithm"], plots.place(scenario, result)
+        key = result["algorithm"], facts.place(scenario, result)
         path = folder / "samples" / f"{result['point']}.flows.csv"
         if key not in found and (flows := timelines.read_samples(path)) is not None:
             found[key] = result, flows
@@ -111,7 +106,7 @@ def _sampled(scenario: Scenario, results: list[dict[str, Any]], folder: Path) ->
 
 
 def _which(scenario, names, places, result) -> dict[str, int]:
-    place = places.index(plots.place(scenario, result))
+    place = places.index(facts.place(scenario, result))
     return {"algorithm": names.index(result["algorithm"]), "place": place, "seed": result["seed"]}
 
 
@@ -132,7 +127,7 @@ def _times(
 ) -> list[dict[str, Any]]:
     """Return what happened over time, of the points at MIDDLE and of others while there is room."""
     found, room = [], TIMES_MAX
-    for result, flows in sorted(sampled, key=lambda of: plots.place(scenario, of[0]) != middle):
+    for result, flows in sorted(sampled, key=lambda of: facts.place(scenario, of[0]) != middle):
         one = _over_time(result, flows, folder)
         room -= sum(map(len, [one["s"], *one["series"].values()]))
         if room < 0 and found:

@@ -10,21 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib import pyplot as plt
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from lab.ask.figures import LIMITS
-from lab.ask.parts import Scenario, axis_text
+from lab.ask.parts import Scenario, place_text
 from lab.ask.places import Mark
 from lab.ask.tables import AxisValue
 from lab.measure.stats import Estimate, estimate
-from lab.show import plots
-from lab.show.plots import Place
+from lab.show import facts
+from lab.show.facts import Place
 
 FEW = 8  # places that a table can well show one by one
 QUANTILES_PCT = (5, 25, 75, 95)  # besides the median
 WORST = 5
-SHARE = plots.Metric("Goodput over the bound (1-p)C", "", 3, "high")
+SHARE = facts.Metric("Goodput over the bound (1-p)C", "", 3, "high")
 
 Values = dict[tuple[str, Place], float]  # (algorithm, place) -> a figure, the median of its seeds
 
@@ -57,29 +55,29 @@ def applies(scenario: Scenario) -> bool:
     return axis_index(scenario) is not None
 
 
-def metric(name: str) -> plots.Metric:
+def metric(name: str) -> facts.Metric:
     """Return how the figure NAME is shown over places: a rate as its share of what a path can
     carry, since rates of different paths have no common scale."""
-    shown = plots.metric(name)
-    if not _is_rate(name):
+    shown = facts.metric(name)
+    if not is_rate(name):
         return shown
     label = SHARE.label.replace("Goodput", shown.label, 1)
-    return plots.Metric(label, SHARE.unit, SHARE.digits, shown.better)
+    return facts.Metric(label, SHARE.unit, SHARE.digits, shown.better)
 
 
-def _is_rate(name: str) -> bool:
-    return plots.metric(name).unit == "Mb/s"
+def is_rate(name: str) -> bool:
+    return facts.metric(name).unit == "Mb/s"
 
 
 def values(scenario: Scenario, results: Iterable[dict[str, Any]], name: str) -> Values:
     """Return the figure NAME, of rates the share, by algorithm and place."""
-    if _is_rate(name):
+    if is_rate(name):
         results = [
             r | {name: r[name] / r["bound_mbps"]}
             for r in results
             if r.get(name) is not None and r["bound_mbps"]
         ]
-    cells = plots.estimates(scenario, results, name)
+    cells = facts.estimates(scenario, results, name)
     return {key: cell.median for key, cell in cells.items()}
 
 
@@ -92,7 +90,7 @@ def rests(scenario: Scenario) -> list[Place]:
 def rest_text(scenario: Scenario, rest: Place) -> str:
     at = axis_index(scenario)
     others = [axis for i, axis in enumerate(scenario.axes) if i != at]
-    return ", ".join(axis_text(axis, value) for axis, value in zip(others, rest, strict=True))
+    return place_text(others, rest)
 
 
 def _rest(scenario: Scenario, place: Place) -> Place:
@@ -158,7 +156,7 @@ def beyond(
             for r in results
             if r.get(name) is not None and r.get(limit)
         ]
-    cells = plots.estimates(scenario, results, name)
+    cells = facts.estimates(scenario, results, name)
     found: dict[tuple[str, Place], tuple[int, int]] = {}
     for (algorithm, place), cell in cells.items():
         value = cell.median
@@ -196,57 +194,3 @@ def drawn_text(scenario: Scenario, place: Place) -> str:
 
 def _drawn_value(value: AxisValue) -> str:
     return value if isinstance(value, str) else f"{value:g}"
-
-
-# --- the figure -----------------------------------------------------------------------------
-
-
-def figure(scenario: Scenario, results: list[dict[str, Any]], name: str) -> str:
-    """Return the SVG of the distribution of NAME over places: at which share of them it is at most
-    so much. A panel for each combination of further axes."""
-    found, names = spreads(scenario, results, name), plots.algorithms_in(scenario, results)
-    combos = rests(scenario)
-    columns = min(3, len(combos))
-    rows = math.ceil(len(combos) / columns)
-    size = (9.2, 4.7) if len(combos) == 1 else (10.2, 2.9 * rows + 0.9)
-    with plt.rc_context(plots.RC):
-        drawn, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, sharex=True)
-        for axes, rest in zip(grid.flat, combos, strict=False):
-            axes.set_title(rest_text(scenario, rest), loc="left")
-            _draw(axes, {who: found[who, rest] for who in names if (who, rest) in found})
-            for mark in marks(scenario, name):
-                if not mark.against or mark.against == "bound":
-                    axes.axvline(mark.at, color=plots.INK, ls=plots.BOUND_DASH, lw=1.1)
-            axes.set_ylim(0, 1)
-            _x_scale(axes, name, [v for spread in found.values() for v in spread.values])
-        for axes in list(grid.flat)[len(combos) :]:
-            axes.set_visible(False)
-        count = max((len(spread.values) for spread in found.values()), default=0)
-        foot = 1.05 / size[1]
-        drawn.supxlabel(metric(name).axis_label, y=foot * 0.62, fontsize=plots.FONT_PT)
-        drawn.supylabel(f"Share of {count} places at or below", x=0.008, fontsize=plots.FONT_PT)
-        drawn.subplots_adjust(left=0.075, right=0.985, bottom=foot, top=0.95, hspace=0.3)
-        plots.legend(drawn, names, with_bound=False)
-        return plots.to_svg(drawn)
-
-
-def _draw(axes: plt.Axes, found: dict[str, Spread]) -> None:
-    for who in sorted(found, key=lambda name: plots.style(name).ours):  # ours on top
-        look, at = plots.style(who), found[who].values
-        heights = np.arange(len(at) + 1) / len(at)
-        axes.step([at[0], *at], heights, where="post", color=look.colour, ls=look.dash,
-                  lw=look.width)  # fmt: skip
-        middle = len(at) // 2
-        axes.plot(at[middle], heights[middle + 1], look.marker, color=look.colour, ms=6)
-
-
-def _x_scale(axes: plt.Axes, name: str, shown: list[float]) -> None:
-    """A logarithmic scale where values are of several orders, but for shares, which end at 1."""
-    low, high = min(shown, default=0), max(shown, default=1)
-    if not _is_rate(name) and 0 < low < high / plots.SPREAD_FOR_LOG:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.set_xlim(0, max(1.02 * high, 1.02 if _is_rate(name) else 0) or 1)

@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from lab.ask.parts import Scenario, axis_text
+from lab.ask.parts import Scenario, axis_text, place_text
 from lab.run.store import write_atomically
-from lab.show import overplaces, plots, timelines
-from lab.show.plots import Place
-from lab.show.words import middle_place, place_text
+from lab.show import facts, overplaces, overplacesplot, plots, timelines
+from lab.show.facts import Place
+from lab.show.words import middle_place
 
 PEERS_OVER_TIME = ("reno", "bbr", "cubic", "veno", "westwood")  # the first two that have samples
 GOODPUT_OVER_TIME = "goodput-over-time"
@@ -47,9 +47,9 @@ class Figures:
             return None
         if overplaces.applies(scenario):
             title = f"{overplaces.metric(name).label}: its distribution over places"
-            return self.add(name, title, overplaces.figure(scenario, results, name))
+            return self.add(name, title, overplacesplot.figure(scenario, results, name))
         axes = ", ".join(axis.label or axis.name for axis in scenario.axes)
-        title = plots.metric(name).label + (f" against {axes}" if axes else "")
+        title = facts.metric(name).label + (f" against {axes}" if axes else "")
         return self.add(name, title, plots.metric_figure(scenario, results, name))
 
 
@@ -65,7 +65,7 @@ def over_time(
         windows.append(
             {
                 "name": name,
-                "ours": plots.style(name).ours,
+                "ours": facts.style(name).ours,
                 "seed": result["seed"],
                 "shown_s": timelines.window_s(result, flows),
                 "duration_s": result["params"]["duration_s"],
@@ -83,7 +83,7 @@ def over_time(
         "rtt": figures.add(RTT_OVER_TIME, *rtt) if rtt else None,
         "rtt_caption": rtt[0] if rtt else "",
         "windows": windows,
-        "place": place_text(scenario, middle_place(scenario)),
+        "place": place_text(scenario.axes, middle_place(scenario)),
     }
 
 
@@ -93,15 +93,15 @@ def goodput_over_time(
     """Return the goodput over time of the points that have samples in FOLDER: at every place, if
     it is of one algorithm and there are few places, else of what is compared in the middle."""
     if _fits(scenario, results):
-        by_place = {p: _sampled(results, scenario, p, folder) for p in plots.places(scenario)}
+        by_place = {p: _sampled(results, scenario, p, folder) for p in facts.places(scenario)}
         found = {place: of for place, by_name in by_place.items() for of in by_name.values()}
         drawn, at = list(found.values()), ""
         grid = _everywhere(scenario, found)
     else:
         compared = _compared(scenario, results, folder)
-        drawn, at = list(compared.values()), place_text(scenario, middle_place(scenario))
+        drawn, at = list(compared.values()), place_text(scenario.axes, middle_place(scenario))
         lines = [
-            timelines.Line(name, plots.style(name), *timelines.goodput(*of))
+            timelines.Line(name, facts.style(name), *timelines.goodput(*of))
             for name, of in compared.items()
         ]
         grid = timelines.Grid([""], [""], list(compared), {(0, 0): lines})
@@ -121,7 +121,7 @@ def rtt_over_time(scenario: Scenario, results: list[dict], folder: Path) -> tupl
     if not compared:
         return None
     seeds = ", ".join(str(seed) for seed in sorted({r["seed"] for r, _ in compared.values()}))
-    at = place_text(scenario, middle_place(scenario))
+    at = place_text(scenario.axes, middle_place(scenario))
     shown = ", ".join(filter(None, (", ".join(compared), at, f"seed {seeds}")))
     return f"RTT of the flows under test over time: {shown}", timelines.rtt_figure(compared)
 
@@ -131,7 +131,7 @@ def _sampled(
 ) -> dict[str, Sampled]:
     """Return, by algorithm, the first seed at PLACE that has samples."""
     found: dict[str, Sampled] = {}
-    here = [result for result in results if plots.place(scenario, result) == place]
+    here = [result for result in results if facts.place(scenario, result) == place]
     for result in sorted(here, key=lambda result: result["seed"]):
         name = result["algorithm"]
         flows = None if name in found else timelines.read_samples(_samples(folder, result))
@@ -143,8 +143,8 @@ def _sampled(
 def _compared(scenario: Scenario, results: list[dict], folder: Path) -> dict[str, Sampled]:
     """Return, by algorithm, what is shown over time: ours and two peers in the middle."""
     found = _sampled(results, scenario, middle_place(scenario), folder)
-    names = plots.algorithms_in(scenario, [result for result, _ in found.values()])
-    ours = [name for name in names if plots.style(name).ours]
+    names = facts.algorithms_in(scenario, [result for result, _ in found.values()])
+    ours = [name for name in names if facts.style(name).ours]
     peers = [name for name in PEERS_OVER_TIME if name in found]
     peers += [name for name in found if name not in ours and name not in peers]
     return {name: found[name] for name in ours + peers[:2]}
@@ -184,7 +184,7 @@ def _everywhere(scenario: Scenario, found: dict[Place, Sampled]) -> timelines.Gr
         name, number = _values_text(scenario, of_line, value), values.index(value)
         look = timelines.value_look(number, len(values))
         if not of_line:
-            name, look = result["algorithm"], plots.style(result["algorithm"])
+            name, look = result["algorithm"], facts.style(result["algorithm"])
         line = timelines.Line(name, look, *timelines.goodput(result, flows))
         panels.setdefault((rows.index(row), columns.index(column)), []).append(line)
     return timelines.Grid(
@@ -233,12 +233,12 @@ def _at_each_place(
     """Return, for each algorithm and place, what DRAW makes of the first seed's samples of KIND."""
     drawn: dict[tuple[str, Place], dict[str, Any]] = {}
     for result in sorted(results, key=lambda result: result["seed"]):
-        name, place = result["algorithm"], plots.place(scenario, result)
+        name, place = result["algorithm"], facts.place(scenario, result)
         samples = timelines.read_samples(_samples(folder, result, kind))
         if samples is None or (name, place) in drawn:
             continue
-        at = place_text(scenario, place)
-        number = plots.places(scenario).index(place)
+        at = place_text(scenario.axes, place)
+        number = facts.places(scenario).index(place)
         text = ", ".join(filter(None, (caption.format(name), at)))
         drawn[name, place] = {
             "name": name,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from lab.ask.figures import JITTER_RATIOS, MEDIUM_FIGURES
-from lab.ask.parts import Scenario
+from lab.ask.parts import Scenario, place_text
 from lab.ask.scenario import list_scenarios, load, parse
 from lab.common import options
 from lab.common.errors import BadInput, writing
@@ -21,10 +21,11 @@ from lab.run import build
 from lab.run.runs import check_measured, read_meta, read_whole, without_options
 from lab.run.store import write_atomically
 from lab.show import (
+    facts,
     overplaces,
+    overplacesplot,
     overtime,
     papersindex,
-    plots,
     report,
     resultsindex,
     scatter,
@@ -143,7 +144,7 @@ def page(
 def ratio_caption(scenario: Scenario, stem: str) -> str:
     """Return what the figure STEM of a report shows: ratio-ALGORITHM-number of the place."""
     _, algorithm, number = stem.split("-")
-    at = words.place_text(scenario, plots.places(scenario)[int(number)])
+    at = place_text(scenario.axes, facts.places(scenario)[int(number)])
     return f"Jitter ratio of {algorithm} over time" + (f", {at}" if at else "")
 
 
@@ -221,7 +222,7 @@ def write(run: Path, docs: Path) -> Path:
         captions[f"{scenario.id}-{path.name}"] = ratio_caption(scenario, path.stem)
         files[f"{scenario.id}-{path.name}"] = path.read_text()
     files[f"{scenario.id}.svg"] = (
-        overplaces.figure(scenario, results, HEADLINE)
+        overplacesplot.figure(scenario, results, HEADLINE)
         if over_places
         else _made(run, "plots/goodput_mbps.svg")
     )

@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 from lab.common import options
 from lab.common.errors import BadInput, writing
 from lab.run.runs import check_measured, read_results
-from lab.show import plots, timelines
+from lab.show import facts, plots, timelines
 
 Point = tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]  # a result; its flows', its hops' samples
 
@@ -42,7 +42,7 @@ def figure(points: list[Point]) -> str:
         names = []
         for row, (result, flows, hops) in enumerate(points):
             name = result["algorithm"]
-            look = plots.style(name)
+            look = facts.style(name)
             edges_s, goodput_mbps = timelines.goodput(result, flows)
             found = timelines.losses(hops, result["params"])
             lost = [at for cause in found.values() for at in cause]

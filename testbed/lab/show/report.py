@@ -19,7 +19,7 @@ from lab.judge.claims import Verdict
 from lab.judge.verdicts import HEAD as SCORE_HEAD
 from lab.judge.verdicts import Score, scores
 from lab.run.store import write_atomically
-from lab.show import explorer, overplaces, plots, scatter
+from lab.show import explorer, facts, overplaces, scatter
 from lab.show.overtime import Figures, agents, over_time, ratios
 from lab.show.tables import (
     HARM,
@@ -77,7 +77,7 @@ def write_report(
             main_figure=figures.add_metric(scenario, results, HEADLINE),
             lines=any(len(axis.levels) > 1 for axis in scenario.axes),
             over_places=overplaces.applies(scenario),
-            worst=worst_tables(scenario, results, plots.algorithms_in(scenario, results)),
+            worst=worst_tables(scenario, results, facts.algorithms_in(scenario, results)),
             main_table=metric_table(scenario, results, HEADLINE, names),
             classification=_classification(scenario, results),
             together=is_mixed(results),
@@ -119,10 +119,10 @@ def _prose(text: str) -> Markup:
 
 def _algorithms(scenario: Scenario, results: list[dict], meta: dict[str, Any]) -> list[str]:
     """Return what was to be run, ours first, whether or not it has results."""
-    found = plots.algorithms_in(scenario, results)
+    found = facts.algorithms_in(scenario, results)
     planned = meta.get("algorithms", found)
     missing = [name for name in scenario.run.algorithms if name in planned and name not in found]
-    return sorted([*found, *missing], key=lambda name: not plots.style(name).ours)
+    return sorted([*found, *missing], key=lambda name: not facts.style(name).ours)
 
 
 def _kinds(

@@ -9,8 +9,8 @@ from typing import Any
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from lab.ask.parts import Scenario
-from lab.show import plots
+from lab.ask.parts import Scenario, place_text
+from lab.show import facts, plots
 
 DELAY = "owd_ms_p95"
 CAPTION = "Share of the bound against the 95th percentile of one-way delay; up and left is better"
@@ -29,10 +29,10 @@ def shares(results: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def scatter_figure(scenario: Scenario, results: list[dict[str, Any]]) -> str:
     """Return the SVG: a point for each algorithm with its intervals (of a few seeds: ranges)."""
     results = shares(results)
-    carried = plots.estimates(scenario, results, "share")
-    delays = plots.estimates(scenario, results, DELAY)
-    names = plots.algorithms_in(scenario, results)
-    places = plots.places(scenario)
+    carried = facts.estimates(scenario, results, "share")
+    delays = facts.estimates(scenario, results, DELAY)
+    names = facts.algorithms_in(scenario, results)
+    places = facts.places(scenario)
     rows = math.ceil(len(places) / COLUMNS)
     height = 2.5 * rows + 0.9
     with plt.rc_context(plots.RC):
@@ -49,16 +49,10 @@ def scatter_figure(scenario: Scenario, results: list[dict[str, Any]]) -> str:
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set_ylim(0, 1.08)
             axes.axhline(1, color=plots.INK, ls=plots.BOUND_DASH, lw=0.8)
-            axes.set_title(
-                ", ".join(
-                    plots.axis_text(axis, value)
-                    for axis, value in zip(scenario.axes, place, strict=True)
-                ),
-                loc="left",
-            )
+            axes.set_title(place_text(scenario.axes, place), loc="left")
         for axes in list(grid.flat)[len(places) :]:
             axes.set_visible(False)
-        figure.supxlabel(plots.metric(DELAY).axis_label, y=0.42 / height, fontsize=plots.FONT_PT)
+        figure.supxlabel(facts.metric(DELAY).axis_label, y=0.42 / height, fontsize=plots.FONT_PT)
         figure.supylabel("Share of the bound", x=0.008, fontsize=plots.FONT_PT)
         figure.subplots_adjust(
             left=0.065, right=0.985, bottom=0.95 / height, top=1 - 0.3 / height,
@@ -69,7 +63,7 @@ def scatter_figure(scenario: Scenario, results: list[dict[str, Any]]) -> str:
 
 
 def _point(axes, name: str, delay, share) -> None:
-    look = plots.style(name)
+    look = facts.style(name)
     axes.plot([delay.low, delay.high], [share.median] * 2, color=look.colour, lw=look.width)
     axes.plot([delay.median] * 2, [share.low, share.high], color=look.colour, lw=look.width)
     axes.plot(delay.median, share.median, look.marker, color=look.colour, ms=6.5, clip_on=False)

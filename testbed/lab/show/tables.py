@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lab.ask.parts import Axis, Flow, Scenario, axis_text
+from lab.ask.parts import Axis, Flow, Scenario, axis_text, place_text
 from lab.ask.places import Mark
 from lab.measure.metrics import mean_goodput_mbps
 from lab.measure.stats import Estimate
-from lab.show import overplaces, plots
-from lab.show.plots import Cells, Metric, Place
+from lab.show import facts, overplaces
+from lab.show.facts import Cells, Metric, Place
 
 HEADLINE = "goodput_mbps"
 HARM = "harm_goodput"
@@ -71,11 +71,11 @@ def metric_table(
     if overplaces.applies(scenario):
         marks = overplaces.marks(scenario, name) if whole else []
         return _distribution_table(scenario, results, name, names, marks)
-    shown, cells = plots.metric(name), plots.estimates(scenario, results, name)
-    limits = plots.bounds(scenario, results) if name == HEADLINE else {}
+    shown, cells = facts.metric(name), facts.estimates(scenario, results, name)
+    limits = facts.bounds(scenario, results) if name == HEADLINE else {}
     columns = _columns(scenario)
-    rows = [Row(n, plots.style(n).ours, _row(n, columns, cells, shown)) for n in names]
-    bound = [plots.number(limits[p], shown.digits) if p in limits else "-" for p in columns]
+    rows = [Row(n, facts.style(n).ours, _row(n, columns, cells, shown)) for n in names]
+    bound = [facts.number(limits[p], shown.digits) if p in limits else "-" for p in columns]
     better = {"high": "higher is better", "low": "lower is better"}.get(shown.better, "")
     first = scenario.axes[0] if scenario.axes else None
     together = " of all flows together" if name == HEADLINE and is_mixed(results) else ""
@@ -113,18 +113,18 @@ def _distribution_table(
                 continue
             peers = [as_shown(of.median, shown) for (_, at), of in found.items() if at == rest]
             median = Cell(
-                plots.number(spread.median.median, shown.digits),
-                plots.interval(spread.median, shown),
+                facts.number(spread.median.median, shown.digits),
+                facts.interval(spread.median, shown),
                 _rank(as_shown(spread.median, shown), peers, shown.better),
             )
             low, lower, higher, high = (
-                Cell(plots.number(value, shown.digits)) for value in spread.quantiles
+                Cell(facts.number(value, shown.digits)) for value in spread.quantiles
             )
-            mean = Cell(plots.number(spread.mean, shown.digits))
+            mean = Cell(facts.number(spread.mean, shown.digits))
             counts = [_count_cell(of.get((who, rest))) for of in beyond]
             places = Cell(str(len(spread.values)))
             cells += [low, lower, median, higher, high, mean, *counts, places]
-        rows.append(Row(who, plots.style(who).ours, cells))
+        rows.append(Row(who, facts.style(who).ours, cells))
     better = {"high": "higher is better", "low": "lower is better"}.get(shown.better, "")
     together = " of all flows together" if name == HEADLINE and is_mixed(results) else ""
     return MetricTable(
@@ -155,7 +155,7 @@ def worst_tables(scenario: Scenario, results: list[dict], names: list[str]) -> l
         rows = []
         for place in overplaces.worst(scenario, results, HEADLINE, who):
             there = [found.get((name, place)) for name in order]
-            cells = [MISSING if v is None else Cell(plots.number(v, shown.digits)) for v in there]
+            cells = [MISSING if v is None else Cell(facts.number(v, shown.digits)) for v in there]
             cells.append(Cell(overplaces.drawn_text(scenario, place), rank="words"))
             where = zip(scenario.axes, place, strict=True)
             text = ", ".join(axis.text(value) for axis, value in where)
@@ -183,7 +183,7 @@ def _columns(scenario: Scenario) -> list[Place]:
     def rank(place: Place) -> list[int]:
         return [known.index(value) for known, value in zip(levels, place, strict=True)]
 
-    return sorted(plots.places(scenario), key=lambda place: (rank(place)[1:], rank(place)[:1]))
+    return sorted(facts.places(scenario), key=lambda place: (rank(place)[1:], rank(place)[:1]))
 
 
 def _groups(scenario: Scenario, columns: list[Place]) -> list[tuple[str, int]]:
@@ -191,10 +191,7 @@ def _groups(scenario: Scenario, columns: list[Place]) -> list[tuple[str, int]]:
         return []
     span = len(scenario.axes[0].levels)
     heads = list(dict.fromkeys(place[1:] for place in columns))
-    return [
-        (", ".join(axis_text(a, v) for a, v in zip(scenario.axes[1:], h, strict=True)), span)
-        for h in heads
-    ]
+    return [(place_text(scenario.axes[1:], h), span) for h in heads]
 
 
 def _column_text(first: Axis | None, place: Place) -> str:
@@ -212,8 +209,8 @@ def _row(name: str, columns: list[Place], cells: Cells, shown: Metric) -> list[C
         peers = [as_shown(other, shown) for (_, at), other in cells.items() if at == place]
         row.append(
             Cell(
-                plots.number(value.median, shown.digits),
-                plots.interval(value, shown),
+                facts.number(value.median, shown.digits),
+                facts.interval(value, shown),
                 _rank(as_shown(value, shown), peers, shown.better),
                 value.n if value.n < usual else 0,
             )
@@ -224,7 +221,7 @@ def _row(name: str, columns: list[Place], cells: Cells, shown: Metric) -> list[C
 def as_shown(value: Estimate, shown: Metric) -> Estimate:
     """Return VALUE as a reader sees it: what looks equal is not ranked."""
     median, low, high = (
-        float(plots.number(figure, shown.digits))
+        float(facts.number(figure, shown.digits))
         for figure in (value.median, value.low, value.high)
     )
     return replace(value, median=median, low=low, high=high)

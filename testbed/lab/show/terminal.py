@@ -13,7 +13,7 @@ from lab.ask.parts import Scenario
 from lab.ask.points import rivals
 from lab.judge.claims import Verdict
 from lab.judge.enough import ENOUGH_SEEDS, NEEDED, SEEDS_FOR_95
-from lab.show import overplaces, plots
+from lab.show import facts, overplaces
 from lab.show.tables import (
     HEADLINE,
     Cell,
@@ -37,7 +37,7 @@ def print_table(
     scenario: Scenario, results: list[dict], verdicts: Sequence[Verdict], console: Console
 ) -> None:
     """Print the headline comparison and the claims to CONSOLE, as wide as it is."""
-    names = plots.algorithms_in(scenario, results)
+    names = facts.algorithms_in(scenario, results)
     table = metric_table(scenario, results, HEADLINE, names)
     console.print(Text(scenario.title, style="bold"))
     of = " of all flows together" if is_mixed(results) else ""
@@ -75,7 +75,7 @@ def _kinds_note(results: list[dict], *, over_places: bool) -> str:
 
 
 def _cell_note(results: list[dict], scenario: Scenario) -> str:
-    cells = plots.estimates(scenario, results, HEADLINE)
+    cells = facts.estimates(scenario, results, HEADLINE)
     fewest = min((value.n for value in cells.values()), default=0)
     if fewest < 2:
         return "one seed: a smoke test, not a result"
@@ -88,7 +88,7 @@ def _cell_note(results: list[dict], scenario: Scenario) -> str:
 def _fitting(table: MetricTable, width: int) -> list[list[int]]:
     """Cut the columns of each group into as few runs of equal length as fit WIDTH characters."""
     names = [row.name for row in table.rows]
-    corner = max(map(len, [*names, plots.BOUND, table.corner, *(text for text, _ in table.groups)]))
+    corner = max(map(len, [*names, facts.BOUND, table.corner, *(text for text, _ in table.groups)]))
     cells = [f"{cell.text}*" for row in table.rows for cell in row.cells]
     widest = max(map(len, [*cells, *table.columns]))
     fit = max(1, (width - corner - 1) // (widest + 2))
@@ -112,7 +112,7 @@ def _terminal_table(table: MetricTable, columns: list[int]) -> Table:
     digits = {i: max(len(row.cells[i].median) for row in table.rows) for i in columns if table.rows}
     if table.bound:
         cells = [Text(f" {table.bound[i]:>{digits.get(i, 0)}}", style="dim") for i in columns]
-        grid.add_row(Text(plots.BOUND, style="dim"), *cells)
+        grid.add_row(Text(facts.BOUND, style="dim"), *cells)
     for row in table.rows:
         name = Text(row.name, style="bold" if row.ours else "")
         grid.add_row(name, *(_terminal_cell(row.cells[i], digits[i]) for i in columns))

@@ -20,7 +20,8 @@ from matplotlib.lines import Line2D
 
 from lab.measure import ratios
 from lab.measure.metrics import drop_causes, with_subflows
-from lab.show.plots import BOUND_DASH, FAINT, FONT_PT, INK, RC, Style, style, to_svg
+from lab.show.facts import Style, style
+from lab.show.plots import BOUND_DASH, FAINT, FONT_PT, INK, RC, to_svg
 
 SSTHRESH_NONE_PKTS = 1_000_000  # the kernel's "no threshold yet" is 2^31 - 1
 WINDOW_RTTS = 400  # of one point's life that a figure still resolves

@@ -5,14 +5,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from lab.ask.parts import Scenario, axis_text
+from lab.ask.parts import Scenario, place_text
 from lab.judge import enough
 from lab.judge.claims import Verdict
 from lab.judge.enough import ENOUGH_SEEDS, NEEDED, SEEDS_FOR_95
 from lab.measure.stats import Estimate, estimate
 from lab.run.runs import user_modules
-from lab.show import overplaces, plots
-from lab.show.plots import Cells, Metric, Place
+from lab.show import facts, overplaces
+from lab.show.facts import Cells, Metric, Place
 from lab.show.tables import HEADLINE, as_shown, carried, is_mixed
 
 ENOUGH_RTTS = 100  # below: a smoke test, not a result
@@ -25,30 +25,26 @@ def middle_place(scenario: Scenario) -> Place:
     return tuple(v[len(v) // 2] for v in values)
 
 
-def place_text(scenario: Scenario, place: Place) -> str:
-    return ", ".join(axis_text(a, v) for a, v in zip(scenario.axes, place, strict=True))
-
-
 def headline(scenario: Scenario, results: list[dict]) -> str:
     """Return one sentence: our best against the kernel's best where all axes are in the middle,
     and how often ours is best everywhere."""
-    cells, shown = plots.estimates(scenario, results, HEADLINE), plots.metric(HEADLINE)
+    cells, shown = facts.estimates(scenario, results, HEADLINE), facts.metric(HEADLINE)
     if overplaces.applies(scenario):
         return _over_places(scenario, results) + _wins(cells, is_mixed(results))
     place = middle_place(scenario)
     here = {name: value for (name, at), value in cells.items() if at == place}
-    ours = {name: value for name, value in here.items() if plots.style(name).ours}
+    ours = {name: value for name, value in here.items() if facts.style(name).ours}
     peers = {name: value for name, value in here.items() if name not in ours}
     if not here:
         return "No point at the middle of the axes has a result."
     mine, theirs = _best(ours), _best(peers)
     lead, first = (mine, ours) if mine else (theirs, peers)
-    at = place_text(scenario, place)
-    mixed = is_mixed([result for result in results if plots.place(scenario, result) == place])
+    at = place_text(scenario.axes, place)
+    mixed = is_mixed([result for result in results if facts.place(scenario, result) == place])
     sentence = f"At {at}, " if at else ""
     sentence += f"{'all' if at else 'All'} flows together carry" if mixed else f"{lead} carries"
-    sentence += f" {plots.text(first[lead], shown)} Mb/s"
-    bound = plots.bounds(scenario, results).get(place)
+    sentence += f" {facts.text(first[lead], shown)} Mb/s"
+    bound = facts.bounds(scenario, results).get(place)
     if bound:
         sentence += f" ({100 * first[lead].median / bound:.0f} % of the bound)"
     if mixed:
@@ -69,16 +65,16 @@ def _over_places(scenario: Scenario, results: list[dict]) -> str:
     of_others = carried(results, under_test=False) if is_mixed(results) else []
     others = overplaces.spreads(scenario, of_others, HEADLINE)
     for ours in (True, False):
-        side = {name: of for name, of in here.items() if plots.style(name).ours == ours}
+        side = {name: of for name, of in here.items() if facts.style(name).ours == ours}
         if side:
             name = max(side, key=lambda name: side[name].mean)
             mean, median = side[name].mean, side[name].median
             told.append(
-                f"{name} {plots.number(mean, shown.digits)} by the mean and"
-                f" {plots.text(median, shown)} by the median"
+                f"{name} {facts.number(mean, shown.digits)} by the mean and"
+                f" {facts.text(median, shown)} by the median"
             )
             if (name, rest) in others:
-                others_mean = plots.number(others[name, rest].mean, shown.digits)
+                others_mean = facts.number(others[name, rest].mean, shown.digits)
                 told[-1] += f" (the others {others_mean}, where there are some)"
     at = overplaces.rest_text(scenario, rest)
     whole = "with all flows beside it, " if is_mixed(results) else ""
@@ -94,19 +90,19 @@ def _kinds(scenario: Scenario, results: list[dict], name: str, place: Place) -> 
     found = []
     for under_test, whose in ((True, f"those of {name}"), (False, "the others")):
         valued = carried(results, under_test=under_test)
-        if value := plots.estimates(scenario, valued, HEADLINE).get((name, place)):
-            found.append(f"{whose} {plots.text(value, plots.metric(HEADLINE))}")
+        if value := facts.estimates(scenario, valued, HEADLINE).get((name, place)):
+            found.append(f"{whose} {facts.text(value, facts.metric(HEADLINE))}")
     return f": {', '.join(found)}" if found else ""
 
 
 def _kept(scenario: Scenario, results: list[dict], mine: str, theirs: str, place: Place) -> str:
     """Return what the others have beside THEIRS, and how much less or more they keep beside MINE: a
     sum may be high for what was taken from them."""
-    of_others = plots.estimates(scenario, carried(results, under_test=False), HEADLINE)
+    of_others = facts.estimates(scenario, carried(results, under_test=False), HEADLINE)
     kept, usual = of_others.get((mine, place)), of_others.get((theirs, place))
     if not kept or not usual:
         return ""
-    told = f", where the others have {plots.text(usual, plots.metric(HEADLINE))}: beside {mine}"
+    told = f", where the others have {facts.text(usual, facts.metric(HEADLINE))}: beside {mine}"
     if kept.low <= usual.high and usual.low <= kept.high:
         return f"{told} as much, by the intervals"
     if not usual.median:
@@ -121,7 +117,7 @@ def _best(values: dict[str, Estimate]) -> str:
 
 def _against(mine: Estimate, name: str, other: Estimate, shown: Metric, mixed: bool) -> str:
     one = "with one of" if mixed else "of"
-    best = f"the best {one} the kernel's own, {name} with {plots.text(other, shown)}"
+    best = f"the best {one} the kernel's own, {name} with {facts.text(other, shown)}"
     if mine.low <= other.high and other.low <= mine.high:
         return f"{'the interval of the sum' if mixed else 'its interval'} meets that of {best}"
     this = "the sum" if mixed else "this"
@@ -139,8 +135,8 @@ def _wins(cells: Cells, mixed: bool) -> str:
         medians: dict[bool, list[float]] = {True: [], False: []}
         for (name, at), value in cells.items():
             if at == place:
-                shown = as_shown(value, plots.metric(HEADLINE))
-                medians[plots.style(name).ours].append(shown.median)
+                shown = as_shown(value, facts.metric(HEADLINE))
+                medians[facts.style(name).ours].append(shown.median)
         if all(medians.values()):
             both += 1
             won += max(medians[True]) > max(medians[False])
@@ -166,7 +162,7 @@ def tally(verdicts: Sequence[Verdict]) -> list[tuple[str, str]]:
 
 def interval_note(results: list[dict], scenario: Scenario) -> str:
     """Return what the intervals are, from the fewest seeds that any cell has."""
-    cells = plots.estimates(scenario, results, HEADLINE)
+    cells = facts.estimates(scenario, results, HEADLINE)
     if not cells:
         return "No point has a result."
     if overplaces.applies(scenario):
@@ -241,9 +237,9 @@ def _count(count: int, noun: str) -> str:
 def claim_row(verdict: Verdict) -> dict[str, Any]:
     """Return what the claims tables show of one claim, both on the page and the terminal."""
     claim, value = verdict.claim, verdict.value
-    shown = Metric("", "", 2 if claim.against else plots.metric(claim.metric).digits)
-    median = plots.number(value.median, shown.digits) if value else "-"
-    interval = plots.interval(value, shown) if value else ""
+    shown = Metric("", "", 2 if claim.against else facts.metric(claim.metric).digits)
+    median = facts.number(value.median, shown.digits) if value else "-"
+    interval = facts.interval(value, shown) if value else ""
     return {
         "id": claim.id,
         "text": claim.text,

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from lab.ask.parts import Scenario, axis_text
+from lab.ask import parts
+from lab.ask.parts import Scenario
 from lab.judge.scorecard.figures import FIGURES, OF_RIVALS, Result, rivals
 from lab.judge.scorecard.rows import REFERENCES, STANDARDS, Figure, Row, Section
 from lab.measure.stats import Estimate, estimate
@@ -197,8 +198,7 @@ def places(scenario: Scenario) -> list[Place]:
 
 def place_text(scenario: Scenario, place: Place) -> str:
     """Return PLACE in words."""
-    by_axis = zip(scenario.axes, place, strict=True)
-    return ", ".join(axis_text(axis, value) for axis, (_, value) in by_axis)
+    return parts.place_text(scenario.axes, [value for _, value in place])
 
 
 def drawn_text(scenario: Scenario, place: Place) -> str:

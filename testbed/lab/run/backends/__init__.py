@@ -34,6 +34,7 @@ def _host(kernel: str, cpus: int = 1) -> Backend:
 
 # takes the kernel that is wanted and how many processors
 BACKENDS: dict[str, Callable[..., Backend]] = {"virtual": _virtual, "vm": _vm, "host": _host}
+BOOTED = ("virtual", "vm")  # those that boot a kernel, so that a command can run inside
 
 
 def open_backend(name: str, kernel: str = "", cpus: int = 1) -> Backend:

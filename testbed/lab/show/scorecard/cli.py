@@ -98,7 +98,7 @@ def main(
         str,
         typer.Option(
             metavar="NAME",
-            help="virtual or vm, as testbed/run --help says.",
+            help="virtual, vm or host, as testbed/run --help says.",
             autocompletion=completion.backends,
         ),
     ] = "virtual",
