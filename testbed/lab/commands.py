@@ -23,6 +23,15 @@ NAME = "veno-lab"
 PROGRAM = f"testbed/{NAME}"
 BISECT = "--bisect"
 SETUP = Path(__file__).resolve().parents[1] / "setup"
+DOCS = SETUP.parents[1] / "docs"
+# What is called otherwise where the lab is a Debian package: a checkout has its docs beside it.
+AS_INSTALLED = {
+    PROGRAM: NAME,
+    "testbed/run scorecard": f"{NAME} scorecard",
+    "testbed/run": f"{NAME} run",
+    "testbed/traces": f"{NAME} traces",
+    "docs/": f"/usr/share/doc/{NAME}/docs/",
+}
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,15 @@ COMMANDS = {
 }  # fmt: skip
 
 
+def as_installed(text: str) -> str:
+    """Return what TEXT is for who has the lab as a package."""
+    if DOCS.is_dir():
+        return text
+    for ours, theirs in AS_INSTALLED.items():
+        text = text.replace(ours, theirs)
+    return text
+
+
 class Commands(TyperGroup):
     """The subcommands, each imported when it is wanted."""
 
@@ -75,6 +93,10 @@ class Commands(TyperGroup):
             return None
         command = typer.main.get_command(import_module(COMMANDS[cmd_name].module).app)
         command.name = cmd_name
+        command.help = as_installed(command.help)
+        for parameter in command.params:
+            if getattr(parameter, "help", None):
+                parameter.help = as_installed(parameter.help)
         return command
 
     def resolve_command(self, ctx, args: list[str]):
@@ -86,9 +108,8 @@ class Commands(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.what) for name, command in COMMANDS.items()])
         with formatter.section("Examples"):
-            formatter.write_text("\b\n" + "\n".join(
-                f"{PROGRAM} {command.example}" for command in COMMANDS.values()
-            ))  # fmt: skip
+            examples = (f"{PROGRAM} {command.example}" for command in COMMANDS.values())
+            formatter.write_text("\b\n" + as_installed("\n".join(examples)))
 
 
 app = typer.Typer(

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from conftest import TESTBED, run_command
+from typer.testing import CliRunner
 
 from lab import commands
 from lab.ask import points, scenario
@@ -228,6 +229,15 @@ def test_a_shell_is_offered_names():
     assert offered("veno-lab papers --only jtcp-jr,veno-s") == ["jtcp-jr,veno-single"]
     assert offered("veno-lab scorecard --rows 5.1,shallow-sl") == ["5.1,shallow-slow"]
     assert offered("veno-lab diff a b --metrics jain_by") == ["jain_by_hops_min"]
+
+
+def test_a_package_is_called_by_its_own_name(monkeypatch):
+    """Where there are no docs beside it, it is none of a checkout."""
+    monkeypatch.setattr(commands, "DOCS", TESTBED / "nowhere")
+    told = CliRunner().invoke(commands.app, ["scorecard", "--help"]).stdout
+    told += CliRunner().invoke(commands.app, ["--help"]).stdout
+    assert "testbed/" not in told.replace("testbed/scorecard/known", "")
+    assert "veno-lab scorecard --module" in told and "/usr/share/doc/veno-lab/docs/" in told
 
 
 def test_pip_installs_the_checkout(tmp_path):

@@ -110,6 +110,8 @@ def test_the_lab_s_package_has_all_that_is_read(unpacked):
         if "/tests/" not in name and Path(name).name not in ("postinst", "prerm")
     }
     assert files == wanted
+    pages = unpacked["veno-lab"] / "usr" / "share" / "doc" / "veno-lab" / "docs"
+    assert (pages / "scorecard.md").exists() and (pages / "results" / "scorecard.md").exists()
     wrapper = unpacked["veno-lab"] / "usr" / "bin" / "veno-lab"
     assert os.access(wrapper, os.X_OK) and "exec /usr/share/veno-lab/" in wrapper.read_text()
 

@@ -24,7 +24,7 @@ from lab.common.exits import EXIT_BAD_INPUT, EXIT_FAILED
 from lab.judge import claims
 from lab.judge.enough import ENOUGH_SEEDS, NEEDED
 from lab.run import completion, runs
-from lab.run.build import PROJECT, TESTBED
+from lab.run.build import TESTBED
 from lab.run.children import run_to_end
 from lab.run.store import Store, write_atomically
 from lab.show import describe, papersindex, resultsindex
@@ -97,8 +97,9 @@ def main(
     Exit status: 0 all ran, whatever the claims say; 1 one failed, 2 bad input, 130 interrupted.
     """
     options.check_seed(seeds)
+    docs = resultsindex.ours() if index or publish else None
     if index:
-        _write_index(PROJECT / "docs" / "results")
+        _write_index(docs)
         return
     if publish and quick:
         raise BadInput("--quick is no result: nothing of it is published")
@@ -135,7 +136,7 @@ def main(
     print(f"table: {out / TABLE}")
     if publish:
         ran = [one.id for one in chosen if one.id not in failed]
-        _publish([out / one.id for one in there if one.id in ran])
+        _publish([out / one.id for one in there if one.id in ran], docs)
     if failed:
         print(f"papers: failed: {', '.join(failed)}", file=sys.stderr)
         raise typer.Exit(EXIT_FAILED)
@@ -213,11 +214,10 @@ def _run(
     return status == 0
 
 
-def _publish(folders: list[Path]) -> None:
-    """Write the pages of the runs in FOLDERS into docs/results, and the table of all claims."""
+def _publish(folders: list[Path], docs: Path) -> None:
+    """Write the pages of the runs in FOLDERS into DOCS, and the table of all claims."""
     from lab.show import publish  # figures: slow to import
 
-    docs = PROJECT / "docs" / "results"
     for folder in folders:
         print(publish.write(folder, docs))
     _write_index(docs)

@@ -17,7 +17,6 @@ from lab.common.errors import BadInput, writing
 from lab.judge import claims
 from lab.judge.enough import ENOUGH_SEEDS, NEEDED, count
 from lab.judge.verdicts import HEAD, Score
-from lab.run import build
 from lab.run.runs import check_measured, read_meta, read_whole, without_options
 from lab.run.store import write_atomically
 from lab.show import (
@@ -46,7 +45,6 @@ SCORES_NOTE = (
 )
 METRICS = ("goodput_mbps", "retransmits", "timeouts", "queue_delay_ms_p95")
 OF_PLACES = ("--out", "--scheduler", "--slurm")  # each with a value
-OURS = build.PROJECT / "docs" / "results"
 SCORECARD = "scorecard"  # a run that has its page already
 METRICS_IF_THERE = ("owd_ms_p95", "power_mbps_per_s", *JITTER_RATIOS, *MEDIUM_FIGURES)
 
@@ -182,7 +180,7 @@ def main(
 
     Exit status: 0 done, 2 bad input.
     """
-    docs = docs or OURS
+    docs = docs or resultsindex.ours()
     if not index:
         if not run:
             raise BadInput("name the folder of a run, or --index")
@@ -233,7 +231,7 @@ def write(run: Path, docs: Path) -> Path:
 def _check_enough(run: Path, meta: dict[str, Any], docs: Path) -> None:
     """Refuse to make a run of too few seeds a page of the project's: it would take a result's
     place. A scenario of random places may have one seed, as each place is a draw."""
-    if docs.resolve() != OURS or meta["scenario"] == SCORECARD:
+    if docs.resolve() != resultsindex.OURS or meta["scenario"] == SCORECARD:
         return
     ours = {path.stem for path in list_scenarios()}
     wanted = load(meta["scenario"]).run.seeds if meta["scenario"] in ours else ENOUGH_SEEDS

@@ -6,9 +6,12 @@ from pathlib import Path
 from lab.ask import scenario as scenarios
 from lab.ask.questions import QUESTIONS
 from lab.ask.scenario import SCENARIO_DIR
+from lab.common.errors import BadInput
+from lab.run.build import PROJECT
 from lab.run.store import write_atomically
 from lab.show import papersindex
 
+OURS = PROJECT / "docs" / "results"
 NAME = "README.md"
 PAPERS = "Do the five papers' claims hold?"
 REST = "Measured beside the scenarios"
@@ -23,6 +26,13 @@ A page is of the commit that it names, and algorithms change. Which pages have a
 `veno_jitter`, and what is known of the present one there:
 [veno_jitter-measured.md](../veno_jitter-measured.md#which-page-has-which-version).
 """
+
+
+def ours() -> Path:
+    """Return the folder of the project's pages; a package has none."""
+    if not OURS.parent.is_dir():
+        raise BadInput(f"{OURS} is a checkout's: `publish DIR DOCS` makes a page elsewhere")
+    return OURS
 
 
 def write(docs: Path) -> Path:
