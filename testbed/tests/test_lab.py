@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The lab itself, on a booted lab kernel: repeatable, clean, and honest about what fails."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import pickle
+import pty
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from pathlib import Path
@@ -465,6 +468,23 @@ def test_exec_has_what_shells_want():
 def test_exec_passes_the_exit_status_on():
     assert run_command("--exec", "exit 7").returncode == 7
     assert run_command("--exec", "exec sh -c 'exit 7'").returncode == 7
+
+
+def test_exec_has_nothing_to_read_and_leaves_the_terminal_alone():
+    """In a terminal Ctrl-C ends it: the kernel inside has no terminal."""
+    command = "cat; echo read; sleep 1000000000"
+    process, terminal = pty.fork()
+    if not process:
+        os.execv(RUN, [str(RUN), "--exec", command])
+    said = b""
+    while b"read" not in said:
+        said += os.read(terminal, 1000)
+    assert termios.tcgetattr(terminal)[3] & termios.ISIG
+    os.write(terminal, b"\3")
+    with contextlib.suppress(OSError):  # that it is closed
+        while said := os.read(terminal, 1000):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 130
 
 
 def test_exec_says_what_the_command_says_and_nothing_else():

@@ -93,6 +93,7 @@ def test_delays_and_losses_are_csv(tmp_path):
         ("rate", "0 1\n1\n", "line 2: '1': seconds and Mb/s"),
         ("rate", "0 1\n1 2 3\n", "line 2: '1 2 3': seconds and Mb/s"),
         ("rate", "0 1\n1 nan\n", "line 2: '1 nan'"),
+        ("rate", "1\n1700000000000\n", "line 2: 1700000000000 ms: times count from where"),
         ("rate", "0 1\n1 -2\n", "line 2: -2 Mb/s: 0 to 100000"),
         ("rate", "0 1\n0 2\n", "line 2: 0 s does not come after 0 s"),
         ("rate", "0 0\n1 0\n", "nothing ever passes"),
@@ -147,6 +148,18 @@ def test_a_model_is_a_function_of_its_seed(name):
     assert not np.array_equal(first["rate"], other["rate"])
     assert first["seconds"].sum() == pytest.approx(linkmodels.LENGTH_S, rel=1e-3)
     assert min(of.min() for of in first.values()) >= 0
+
+
+def test_a_spreadsheet_s_file_is_read(tmp_path):
+    read = linktraces.read(write(tmp_path, "\ufeff0;5\n1;7\n"), "rate")
+    assert read.mean() == pytest.approx(6)
+
+
+def test_an_outage_as_long_as_the_run_has_a_bound_of_nothing(tmp_path):
+    (tmp_path / "outage").write_text("\n".join(map(str, [*range(1, 1000), 200_000])))
+    (tmp_path / "mine.toml").write_text(PATH.replace("lte-car", "outage"))
+    loaded = scenario.load(str(tmp_path / "mine.toml"))
+    assert 0 in [round(points.bound_mbps(loaded, seed=seed), 3) for seed in range(1, 10)]
 
 
 def test_seeds_give_other_offsets_and_a_bound_of_that_time(tmp_path):

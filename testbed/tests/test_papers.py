@@ -116,7 +116,7 @@ def test_a_part_that_is_run_again_leaves_the_others_in_the_table(tmp_path, monke
         (tmp_path / name / "meta.json").write_text(json.dumps({"seeds": [1, 2]}))
         (tmp_path / name / "results.jsonl").touch()
     monkeypatch.setattr(papers, "_run", lambda one, *_: bool(ran.append(one.id)) or True)
-    monkeypatch.setattr(papers, "_publish", published.extend)
+    monkeypatch.setattr(papers, "_publish", lambda folders, _docs: published.extend(folders))
     papers.main(out=tmp_path, only="jtcp-k", seeds=None, publish=True)
     table = (tmp_path / "claims.md").read_text()
     assert "| jtcp-jr |" in table and "| jtcp-k |" in table and "Smoke" not in table
@@ -225,7 +225,7 @@ def test_what_failed_is_not_published(tmp_path, monkeypatch):
         (tmp_path / name / "results.jsonl").touch()
     published = []
     monkeypatch.setattr(papers, "_run", lambda one, *_: one.id != "jtcp-k")
-    monkeypatch.setattr(papers, "_publish", published.extend)
+    monkeypatch.setattr(papers, "_publish", lambda folders, _docs: published.extend(folders))
     with pytest.raises(typer.Exit) as ended:
         papers.main(out=tmp_path, only=",".join(names), seeds=None, quick=False, publish=True)
     assert ended.value.exit_code == 1 and [folder.name for folder in published] == ["jtcp-jr"]

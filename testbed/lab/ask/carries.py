@@ -69,8 +69,8 @@ def least_mbps(links: dict[str, Link], seed: int, from_s: float, to_s: float) ->
     ]
     return min(
         hop.rate_mbps * math.prod(1 - later.loss_pct / 100 for later in hops[i:])
-        for i, hop in enumerate(hops)
-        if hop.rate_mbps
+        for i, (hop, link) in enumerate(zip(hops, links.values(), strict=True))
+        if hop.rate_mbps or link.is_traced  # which may carry nothing for as long
     )
 
 

@@ -7,6 +7,7 @@ seconds and Mb/s; delays and losses are CSV of seconds and ms or %. All of them 
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from lab.common.errors import BadInput, unknown
 
 OPPORTUNITY_BYTES = 1500  # of whole frames, as links count
 NS, MS = 10**9, 10**6  # ns of a second, of a millisecond
+LENGTH_MAX_MS = 10**9  # eleven days
 STEPS_MAX = 2**20  # sch_lablink.c: LABLINK_STEPS_MAX
 STEP_MIN_S = 1e-6
 # A schedule begins so long before a point does, and up to as much again, as the seed says: long
@@ -145,12 +147,12 @@ def _from_file(path: Path, kind: str, _size: int, _changed_ns: int) -> Schedule:
 def read(path: Path, kind: str) -> Schedule:
     """Read the file PATH as a rate, a delay or a loss; BadInput names the line that is wrong."""
     try:
-        text = path.read_text()
+        text = path.read_text("utf-8-sig")  # a spreadsheet's begins with a mark
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
         raise BadInput(f"trace {path}: {why}") from None
     lines = [
-        (number, line.split("#")[0].replace(",", " ").split())
+        (number, re.sub("[,;]", " ", line.split("#")[0]).split())
         for number, line in enumerate(text.splitlines(), 1)
     ]
     lines = [(number, words) for number, words in lines if words]
@@ -168,7 +170,7 @@ def _mahimahi(path: Path, lines: Lines) -> Schedule:
     times_ms = np.empty(len(lines), dtype=np.int64)
     last_ms = 0
     for i, (number, words) in enumerate(lines):
-        if len(words) != 1 or not words[0].isdecimal() or len(words[0]) > 12:
+        if len(words) != 1 or not words[0].isdecimal() or len(words[0]) > 18:
             raise BadInput(
                 f"trace {path}, line {number}: '{' '.join(words)[:40]}': one whole number of"
                 " milliseconds is wanted"
@@ -180,6 +182,11 @@ def _mahimahi(path: Path, lines: Lines) -> Schedule:
                 " cannot go back"
             )
         last_ms = times_ms[i]
+    if last_ms > LENGTH_MAX_MS:
+        raise BadInput(
+            f"trace {path}, line {lines[-1][0]}: {last_ms} ms: times count from where the trace"
+            f" begins, up to {LENGTH_MAX_MS}"
+        )
     if not last_ms:
         raise BadInput(f"trace {path}, line {lines[-1][0]}: a trace ends after 0 ms")
     at_ms, counts = np.unique(times_ms, return_counts=True)

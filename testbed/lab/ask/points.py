@@ -324,7 +324,8 @@ def _short_seed(seed: int) -> int:
 
 def least_rate_mbps(spec: dict[str, Any]) -> float:
     """Return the least rate of a hop of SPEC that has one, as what a point costs goes by it."""
-    return min(link["rate_mbps"] for link in mean_links(spec).values() if link["rate_mbps"])
+    rates = (link["rate_mbps"] for link in mean_links(spec).values() if link["rate_mbps"])
+    return min(rates, default=0.0)  # of an outage as long as the point
 
 
 def bound_mbps(at: Scenario, transport: str = "tcp", seed: int = 1) -> float:

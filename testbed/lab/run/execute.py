@@ -75,11 +75,11 @@ def check_backend(name: str) -> None:
 def shell_text(command: str, kernel: str) -> str:
     """Return what the guest's shell does for COMMAND on KERNEL. The command has a shell of its own:
     whatever its text is, even no whole command, nothing else is read as a part of it, and its
-    `wait`, `exit` and `exec` concern nothing else."""
+    `wait`, `exit` and `exec` concern nothing else. It has nothing to read."""
     silence = [] if kernel in WATCHED else [SILENCE]
     lines = [
         f"export {PYTHON}={shlex.quote(sys.executable)}",
-        f"sh -c -- {shlex.quote(command)}",
+        f"sh -c -- {shlex.quote(command)} </dev/null",
         "ended=$?",
         *silence,
         "exit $ended",

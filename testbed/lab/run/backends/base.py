@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -18,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from subprocess import TimeoutExpired
@@ -258,6 +260,9 @@ class Backend(ABC):
                 f"modprobe -d /run/lab/modules -a {modules}\ncd {quote(os.getcwd())}\n{command}\n"
             )
             with self._guest(guest, cpu, console=None) as kernel:
+                for piece in iter(partial(kernel.stdout.read1, 1 << 16), b""):
+                    sys.stdout.buffer.write(piece)
+                    sys.stdout.buffer.flush()
                 kernel.wait()
             status = guest / "status"
             if not status.exists():
@@ -390,7 +395,8 @@ class Backend(ABC):
         """Start a guest; whatever happens, none of its processes is left."""
         # a killed runner leaves no guest behind
         command = ["setpriv", "--pdeathsig", "KILL", *self.guest_command(guest, cpu, extra_mb)]
-        output = open(guest / console, "wb") if console else None
+        # by a pipe: a kernel that has the terminal itself makes Ctrl-C a character of its own
+        output = open(guest / console, "wb") if console else subprocess.PIPE
         kernel = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             env={"TMPDIR": str(guest), "PATH": SAFE_PATH}, start_new_session=True,
@@ -399,8 +405,7 @@ class Backend(ABC):
             yield kernel
         finally:
             _kill_session(kernel)
-            if output:
-                output.close()
+            (kernel.stdout or output).close()
 
 
 def _offered(said: dict[str, str], console: str) -> Offered:
