@@ -91,6 +91,8 @@
  *   hush    SHARED, no room: each 5 s by the wall clock, and so at once with all
  *           others of our kind, three quarters of the window for a sixteenth of
  *           that time. What is lost then is noise, not what the others overflow.
+ *           Where the delay varies most packets wait; if those behind a gap often do
+ *           not, no queue has dropped, and waiting as long as most is no queue.
  *   probe   SHARED, no room and no queue for 16 round trips, then 32 and so on:
  *           a quarter more than the window or its last maximum. If that is
  *           delivered, a quarter more again, or STARTUP if a queue had misled.
@@ -210,6 +212,9 @@ MODULE_PARM_DESC(peer_clock,
 #define VJ_SCATTER		18	/* (3 sigma)^2 of the sample, as much of what was heard */
 #define VJ_SHARE_SHIFT		16	/* of @noise */
 #define VJ_QUIET_PKTS		3	/* that met no queue, for one that did */
+#define VJ_CLEAR_STEP		8	/* gaps in a queue, for one in none */
+#define VJ_CLEAR		(3 * VJ_CLEAR_STEP) /* then losses come without a queue */
+#define VJ_CLEAR_MAX		63
 #define VJ_CREDIT_SHIFT		8	/* of @credit */
 #define VJ_TURN_MAX_SHIFT	6	/* 5 s, 10 s, ... 320 s */
 
@@ -783,6 +788,25 @@ static bool vj_asks_quiet(const struct veno_jitter *vj)
 }
 
 /*
+ * A queue that drops is full, so the first packet behind a gap has waited. Where one in
+ * nine and more has not, losses come without a queue, however much the delay varies.
+ */
+static void vj_note_gap(struct veno_jitter *vj, const struct tcp_sock *tp,
+			u32 above_us)
+{
+	bool gap = tp->sacked_out;
+
+	if (gap && !vj->clock.gap && !tp->reord_seen) {
+		if (above_us <= vj->base_us >> (VJ_LITTLE_SHIFT - 1))
+			vj->clock.clear = min(vj->clock.clear + VJ_CLEAR_STEP,
+					      VJ_CLEAR_MAX);
+		else if (vj->clock.clear)
+			vj->clock.clear--;
+	}
+	vj->clock.gap = gap;
+}
+
+/*
  * Did this packet meet a queue? SHARED only the first ACK of more than two packets that
  * left at once, at @sent_us, tells: the others have waited for it, however empty the path
  * is. While the window listens others may not do so, and what they overflow is no noise.
@@ -793,6 +817,11 @@ static __always_inline void vj_note_quiet(struct veno_jitter *vj,
 {
 	u32 quiet_us = vj_quiet_us(vj);
 
+	vj_note_gap(vj, tp, above_us);
+	/* four times the mean deviation: the delay varies, and no queue drops */
+	if (vj->trial == VJ_HUSHED && vj->clock.clear >= VJ_CLEAR)
+		quiet_us = clamp(tp->mdev_us, quiet_us,
+				 vj->base_us >> VJ_TRIAL_SHIFT);
 	if (vj->forward.in_pieces && vj->state == VJ_SHARED &&
 	    sent_us == vj->forward.sent_us)
 		return;

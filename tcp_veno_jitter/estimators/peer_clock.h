@@ -81,6 +81,8 @@ enum peer_clock_result {
  * @tick_us: length of a tick (us), a guess unless @known; 0: there was no time yet
  * @check_shift: look next when the baseline is 2^this us long, 0: no baseline
  * @known: @tick_us was measured
+ * @gap: the caller's: a packet was missing at the last ACK of which it asked that
+ * @clear: the caller's: how often no queue stood behind a gap, of late
  *
  * @peer_us and @last_ticks change with each ACK. Side by side gcc makes one store of both,
  * which takes three instructions more than two.
@@ -92,7 +94,9 @@ struct peer_clock {
 	u32 last_ticks;
 	u16 tick_us;
 	u8 check_shift;
-	u8 known:1;
+	u8 known:1,
+	   gap:1,
+	   clear:6;
 };
 
 /* A known length of a tick, and where the next longer one is nearer. */

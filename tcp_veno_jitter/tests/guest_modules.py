@@ -1019,6 +1019,19 @@ def check_varying_delay(name):
     assert sum(carried_mbps) / 6 > 4, carried_mbps
 
 
+@claim("a delay that varies does not make it deaf to noise", "veno_jitter")
+def check_varying_and_lossy(name):
+    carried_mbps = []
+    with Path(8, delay_ms=15, queue_pkts=40) as path:
+        path.vary(3, loss_pct=5)
+        for _ in range(8):
+            net.PORT += 1
+            with Flow(name) as flow:
+                time.sleep(60)
+                carried_mbps.append(flow.info().bytes_acked * 8e-6 / 60)
+    assert sum(carried_mbps) / 8 > 3, carried_mbps
+
+
 @claim("two on a lossy path share it, whatever one of them heard at first", "veno_jitter")
 def check_lossy_pair(name):
     shares = []

@@ -108,11 +108,12 @@ class Path:
         run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
                 "100000", "delay", f"{self.delay_ms}ms", "reorder", f"{share_pct}%")  # fmt: skip
 
-    def vary(self, jitter_ms: float, rate_mbps: float = 100) -> None:
-        """Let the delay behind the bottleneck vary; netem keeps the order where there is a rate."""
+    def vary(self, jitter_ms: float, loss_pct: float = 0) -> None:
+        """Let the delay behind the bottleneck vary, and so much be lost; netem keeps the order
+        where there is a rate."""
         run_cmd("tc", "-n", "s", "qdisc", "change", "dev", "to-b", "root", "netem", "limit",
-                "100000", "delay", f"{self.delay_ms}ms", f"{jitter_ms}ms",
-                "rate", f"{rate_mbps}mbit")  # fmt: skip
+                "100000", "delay", f"{self.delay_ms}ms", f"{jitter_ms}ms", "loss",
+                f"{loss_pct}%", "rate", "100mbit")  # fmt: skip
 
     def police(self, bucket_bytes: int) -> None:
         """Let the bottleneck queue nothing: what finds no room in the bucket is dropped."""
