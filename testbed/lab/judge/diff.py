@@ -438,5 +438,6 @@ def _report(
     if any(change.is_regression(bound) for change in changes):
         return EXIT_REGRESSION
     if values:
+        console.print(f"Status {EXIT_NOT_MEASURED}: B lacks {len(values)} of A's figures.")
         return EXIT_NOT_MEASURED
     return EXIT_CANNOT_TELL if not_asked or undecided(changes, bound) else 0
