@@ -472,7 +472,7 @@ def test_exec_passes_the_exit_status_on():
 
 def test_exec_has_nothing_to_read_and_leaves_the_terminal_alone():
     """In a terminal Ctrl-C ends it: the kernel inside has no terminal."""
-    command = "cat; echo read; sleep 1000000000"
+    command = "cat; echo read; while sleep 1; do :; done"
     process, terminal = pty.fork()
     if not process:
         os.execv(RUN, [str(RUN), "--exec", command])
@@ -485,6 +485,12 @@ def test_exec_has_nothing_to_read_and_leaves_the_terminal_alone():
         while said := os.read(terminal, 1000):
             pass
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 130
+
+
+def test_exec_ends_where_nobody_reads_on():
+    command = f"{RUN} --exec 'yes' | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 141 and done.stdout == "y\n" and not done.stderr
 
 
 def test_exec_says_what_the_command_says_and_nothing_else():

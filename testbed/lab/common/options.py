@@ -68,8 +68,9 @@ def check_alone(context: typer.Context, option: str, *beside: str) -> None:
         one.name: one.opts[-1] if one.param_type_name == "option" else one.metavar
         for one in context.command.params
     }
-    for name in shown.keys() - {option, *beside}:
-        if context.get_parameter_source(name).name == "COMMANDLINE":
+    for name in shown:
+        given = context.get_parameter_source(name).name == "COMMANDLINE"
+        if given and name not in (option, *beside):
             raise BadInput(f"{shown[option]} goes without {shown[name]}")
 
 

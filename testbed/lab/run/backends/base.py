@@ -260,9 +260,7 @@ class Backend(ABC):
                 f"modprobe -d /run/lab/modules -a {modules}\ncd {quote(os.getcwd())}\n{command}\n"
             )
             with self._guest(guest, cpu, console=None) as kernel:
-                for piece in iter(partial(kernel.stdout.read1, 1 << 16), b""):
-                    sys.stdout.buffer.write(piece)
-                    sys.stdout.buffer.flush()
+                _pass_on(kernel)
                 kernel.wait()
             status = guest / "status"
             if not status.exists():
@@ -440,6 +438,17 @@ def _write_schedules(points: list[Point], out: Path) -> None:
             link = link_of(point.spec["links"][hop])
             for schedule in linktraces.of_link(link, point.seed).values():
                 (folder / schedule.digest).write_bytes(schedule.packed)
+
+
+def _pass_on(kernel: subprocess.Popen) -> None:
+    """Print what KERNEL says until it ends, or nobody reads it any more."""
+    try:
+        for piece in iter(partial(kernel.stdout.read1, 1 << 16), b""):
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(128 + signal.SIGPIPE) from None
 
 
 def _kill_session(kernel: subprocess.Popen) -> None:
