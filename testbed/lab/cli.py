@@ -216,8 +216,11 @@ def _run(
             )
         algorithms += tuple(name for module in idle for name in module.algorithms)
         todo = points.expand(scenario, algorithms, seeds, backend.build.key)
-    for axes in points.grid(scenario):
-        backend.build.check_parameters(points.resolve(scenario, axes).modules)
+    resolved = [points.resolve(scenario, axes) for axes in points.grid(scenario)]
+    for at in resolved:
+        backend.build.check_parameters(at.modules)
+    if endless := next(filter(None, map(points.endless_text, resolved)), ""):
+        print(f"run: {endless}", file=sys.stderr)
     todo = usermodules.addressed(backend.build, todo)
     folder = folder or fresh_folder(scenario.id)
     store = Store(folder, resume, scenario.id, scenario.source)

@@ -165,6 +165,13 @@ def test_every_scenario_can_be_shown(path):
     assert all(hop in drawn for hop in hops) and f"testbed/run {path.stem}" in told
     assert max(map(len, told.splitlines())) <= 120
     assert 1 < describe.expected_s(loaded) < 1e6
+    assert not any(points.endless_text(points.resolve(loaded, at)) for at in points.grid(loaded))
+
+
+def test_a_bottleneck_that_never_drops_is_told_of():
+    """What stands there would be in no figure: the queue of such a hop is counted as its delay."""
+    told = veno_lab("show", "demo", "--set", "links.bottleneck.rate_mbps=500").stdout
+    assert "wireless is the narrowest hop and has no queue_pkts" in " ".join(told.split())
 
 
 def test_what_is_shown_can_be_run(tmp_path):

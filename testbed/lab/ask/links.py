@@ -105,6 +105,11 @@ class Link:
         return bool(self.queue_pkts or self.bucket_bytes)
 
     @property
+    def is_endless(self) -> bool:
+        """Whether it has a rate, and nothing that waits for it is ever dropped."""
+        return bool(self.rate_mbps) and not self.drops_for_congestion
+
+    @property
     def spread_ms(self) -> float:
         """The jitter that netem is told: of a uniform delay, or the unit of its table."""
         if self.retry_pct:

@@ -328,6 +328,19 @@ def least_rate_mbps(spec: dict[str, Any]) -> float:
     return min(rates, default=0.0)  # of an outage as long as the point
 
 
+def endless_text(at: Scenario) -> str:
+    """Return what is to be said if the narrowest hop of the way never drops, else nothing."""
+    links = {hop: at.links[hop] for hop in at.topology.hops if hop in at.links}  # not of a medium
+    rated = {hop: link for hop, link in links.items() if link.rate_mbps}
+    hop = min(rated, key=lambda name: rated[name].rate_mbps, default="")
+    if not hop or not rated[hop].is_endless:
+        return ""
+    return (
+        f"{hop} is the narrowest hop and has no queue_pkts: what waits there is never dropped, and"
+        " in no figure of queues; put a hop with rate_mbps and queue_pkts before it"
+    )
+
+
 def bound_mbps(at: Scenario, transport: str = "tcp", seed: int = 1) -> float:
     """Return (1-p)C as goodput of TRANSPORT in Mb/s: the least, over the forward hops between first
     homes, of a hop's rate times what survives the losses from there on, times the largest payload's

@@ -91,6 +91,8 @@ def page(
     where = ", ".join(axis.text(place[axis.name]) for axis in scenario.axes)
     shown += ["", f"The path{f' at {where}' if where else ''}:", ""]
     shown += [f"  {line}".rstrip() for line in picture.lines(at)]
+    if endless := points.endless_text(at):
+        shown += ["", *textwrap.wrap(endless, WIDTH)]
     shown += ["", "Flows:", *(f"  {picture.flow_text(flow)}" for flow in at.flows)]
     if scenario.axes:
         shown += ["", "Swept:"]
