@@ -24,7 +24,7 @@ from test_scenario import GOOD
 from lab.ask import points, scenario
 from lab.common import options
 from lab.common.errors import BadInput, LabError
-from lab.run import cpus, ended, runner, runs
+from lab.run import build, cpus, ended, runner, runs
 from lab.run.backends.base import Backend, Outcome
 from lab.run.store import Store, fresh_folder
 
@@ -80,7 +80,7 @@ def test_a_new_file_is_a_change_where_it_could_change_results(tmp_path, monkeypa
     (tmp_path / "testbed" / "run").write_text("1")
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
         subprocess.run([*git, *words], check=True)
-    monkeypatch.setattr(runner.builds, "PROJECT", tmp_path)
+    monkeypatch.setattr(build, "PROJECT", tmp_path)
     (tmp_path / "my-link.toml").write_text("")
     assert not runner.is_dirty()
     new = tmp_path / "testbed" / "new.py"

@@ -4,12 +4,13 @@
 import subprocess
 from pathlib import Path
 
-from lab.run.build import PROJECT
+from lab.run import build
 
 
-def told(*arguments: str, folder: Path = PROJECT) -> str:
-    """Return what git says in FOLDER; nothing where it fails, or is not installed."""
-    command = ["git", "-C", str(folder), *arguments]
+def told(*arguments: str, folder: Path | None = None) -> str:
+    """Return what git says in FOLDER, or of the project; nothing where it fails, or is not
+    installed."""
+    command = ["git", "-C", str(folder or build.PROJECT), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError:
