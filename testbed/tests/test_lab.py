@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The lab itself, on a booted lab kernel: repeatable, clean, and honest about what fails."""
 
-import contextlib
 import dataclasses
 import json
 import os
 import pickle
-import pty
 import signal
 import subprocess
 import sys
 import tempfile
-import termios
 import threading
 import time
 from pathlib import Path
@@ -470,28 +467,9 @@ def test_exec_passes_the_exit_status_on():
     assert run_command("--exec", "exec sh -c 'exit 7'").returncode == 7
 
 
-def test_exec_has_nothing_to_read_and_leaves_the_terminal_alone():
-    """In a terminal Ctrl-C ends it: the kernel inside has no terminal."""
-    command = "cat; echo read; while sleep 1; do :; done"
-    process, terminal = pty.fork()
-    if not process:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whatever started these tests ignores
-        os.execv(RUN, [str(RUN), "--exec", command])
-    said = b""
-    while b"read" not in said:
-        said += os.read(terminal, 1000)
-    assert termios.tcgetattr(terminal)[3] & termios.ISIG
-    os.write(terminal, b"\3")
-    with contextlib.suppress(OSError):  # that it is closed
-        while said := os.read(terminal, 1000):
-            pass
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 130
-
-
-def test_exec_ends_where_nobody_reads_on():
-    command = f"{RUN} --exec 'yes' | head -n 1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
-    assert done.returncode == 141 and done.stdout == "y\n" and not done.stderr
+def test_exec_has_nothing_to_read():
+    done = run_command("--exec", "cat; echo read")
+    assert done.returncode == 0 and done.stdout.split() == ["read"]
 
 
 def test_exec_says_what_the_command_says_and_nothing_else():
