@@ -5,10 +5,13 @@ import dataclasses
 import json
 import os
 import pickle
+import pty
+import select
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 from pathlib import Path
@@ -21,6 +24,7 @@ from lab.measure.metrics import summarize
 from lab.run import build as builds
 from lab.run.backends import virtual
 
+LIMIT_S = 120  # only so that a hang ends
 PATH = "jsctp-primary"  # one path, loss as its axis
 SHORT = ["--set", "run.duration_s=30", "--set", "run.warmup_s=5"]
 # bbr and cdg draw random numbers, the others do not; ours sample clocks
@@ -470,6 +474,36 @@ def test_exec_passes_the_exit_status_on():
 def test_exec_has_nothing_to_read():
     done = run_command("--exec", "cat; echo read")
     assert done.returncode == 0 and done.stdout.split() == ["read"]
+
+
+def test_ctrl_c_in_a_terminal_ends_exec_and_leaves_the_terminal_alone():
+    """The kernel inside has no terminal; its command says nothing when the key is pressed."""
+    process, terminal = pty.fork()
+    if not process:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whatever started these tests ignores
+        os.execv(RUN, [str(RUN), "--exec", "echo up; while sleep 1; do :; done"])
+
+    def hear(wanted: bytes) -> bytes:
+        said = b""
+        while wanted not in said and select.select([terminal], [], [], LIMIT_S)[0]:
+            said += os.read(terminal, 1000)
+        return said
+
+    try:
+        assert b"up" in hear(b"up") and termios.tcgetattr(terminal)[3] & termios.ISIG
+        time.sleep(0.5)
+        os.write(terminal, b"\3")
+        assert b"interrupted" in hear(b"kept")
+    except BaseException:
+        os.kill(process, signal.SIGKILL)
+        raise
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 130
+
+
+def test_exec_ends_where_nobody_reads_on():
+    command = f"{RUN} --exec 'yes' | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 141 and done.stdout == "y\n" and not done.stderr
 
 
 def test_exec_says_what_the_command_says_and_nothing_else():

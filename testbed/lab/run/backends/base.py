@@ -8,6 +8,7 @@ long things take; everything else is here.
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from subprocess import TimeoutExpired
@@ -441,9 +441,11 @@ def _write_schedules(points: list[Point], out: Path) -> None:
 
 
 def _pass_on(kernel: subprocess.Popen) -> None:
-    """Print what KERNEL says until it ends, or nobody reads it any more."""
+    """Print what KERNEL says until it ends, or nobody reads it any more. Polars has Ctrl-C handled
+    so that a read goes on, and select() does not."""
+    said = kernel.stdout.fileno()
     try:
-        for piece in iter(partial(kernel.stdout.read1, 1 << 16), b""):
+        while select.select([said], [], []) and (piece := os.read(said, 1 << 16)):
             sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
     except BrokenPipeError:
