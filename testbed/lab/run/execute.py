@@ -49,7 +49,8 @@ def main(
     """Run a command, such as a Mininet script of yours, inside the lab kernel as root and in
     virtual time. The host's files are there, read-only, and `python3` is the system's. What the
     command writes into the folder $LAB_OUT is kept with --out DIR; all else that it writes is gone
-    when it ends. Options go before the command.
+    when it ends. There is nothing that it could read (standard input). Options go before the
+    command.
 
     \b
     Examples:
