@@ -77,6 +77,16 @@ def test_only_a_wireless_point_asks_for_the_medium(backend, monkeypatch):
         build.key({"reno"}, wireless=True)
 
 
+def test_the_medium_is_laid_out_once(backend):
+    """Others may be packing the stage for their workers, or running what is in it."""
+
+    def laid_out() -> dict[str, int]:
+        dataclasses.replace(backend.build).key({"reno"}, wireless=True)
+        return {path.name: path.stat().st_ino for path in (backend.build.stage / "bin").iterdir()}
+
+    assert laid_out() == laid_out()
+
+
 @pytest.fixture(scope="module")
 def in_one_batch(backend):
     sweep = short_points(backend)

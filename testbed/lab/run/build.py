@@ -2,6 +2,7 @@
 """What points are made of: lab kernel, modules and tools, each built once and named by content."""
 
 import fcntl
+import filecmp
 import hashlib
 import os
 import re
@@ -260,8 +261,10 @@ class Build:
             command = ["make", "-C", str(MEDIUM_SOURCES), f"OUT={folder}"]
             run_cmd(command, "building the wireless medium")
             staged = self.stage / "bin" / "labmedium"
-            shutil.copy2(folder / "labmedium", staged.with_suffix(".new"))
-            staged.with_suffix(".new").replace(staged)
+            if not (staged.exists() and filecmp.cmp(folder / "labmedium", staged)):
+                part = BUILD / "labmedium.part"  # not in the stage: others may be packing that
+                shutil.copy2(folder / "labmedium", part)
+                part.replace(staged)
         return folder.name
 
     def offer_medium(self) -> None:
