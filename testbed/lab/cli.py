@@ -25,7 +25,7 @@ from lab.common.options import (
     Slurm,
     check_jobs,
     check_seed,
-    names,
+    chosen,
     overrides,
 )
 from lab.run import completion, execute
@@ -56,13 +56,13 @@ def main(
     ] = False,
     set_: Settings = None,
     algorithms: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="A,B",
             help="Run these instead of the scenario's own; any that the kernel has.",
             autocompletion=completion.algorithms,
         ),
-    ] = "",
+    ] = None,
     module: Modules = None,
     seeds: Annotated[
         int | None, typer.Option(metavar="N", help="Repeat with seeds 1 to N.")
@@ -150,13 +150,13 @@ def main(
     if not name:
         raise BadInput("name a scenario (see --list)")
     scenario = scenarios.load(name, overrides(set_))
-    chosen = _algorithms(scenario, algorithms)
+    of_run = _algorithms(scenario, algorithms)
     numbers = _seeds(scenario, seeds, seed)
     crews.check(scheduler, slurm, jobs, backend)
     check_jobs(jobs)
     make_backend = partial(_with_modules, make_backend, module or [])
     with crews.gathered(scheduler, slurm) as crew:
-        raise typer.Exit(_run(scenario, chosen, numbers, make_backend, jobs, crew, out, resume))
+        raise typer.Exit(_run(scenario, of_run, numbers, make_backend, jobs, crew, out, resume))
 
 
 def _with_modules(make_backend: Callable[[], Backend], paths: list[str]) -> Backend:
@@ -169,12 +169,10 @@ def _with_modules(make_backend: Callable[[], Backend], paths: list[str]) -> Back
     return backend
 
 
-def _algorithms(scenario: Scenario, text: str) -> tuple[str, ...]:
-    if not text:
-        return scenario.run.algorithms
-    chosen = names(text)
-    check_algorithms(chosen)
-    return chosen
+def _algorithms(scenario: Scenario, text: str | None) -> tuple[str, ...]:
+    listed = chosen("--algorithms", text, "the scenario's own") or scenario.run.algorithms
+    check_algorithms(listed)
+    return listed
 
 
 def _seeds(scenario: Scenario, count: int | None, single: int | None) -> list[int]:

@@ -79,6 +79,8 @@ def test_the_man_page_names_every_command():
         (("run", "--exec", "true", "--seeds", "2"), "run: --exec goes without --seeds"),
         (("run", "--list", "--jobs", "2"), "run: --list goes without --jobs"),
         (("run", "scorecard", "--rows", "9.9"), "scorecard: "),
+        (("run", "demo", "--algorithms", ""), "run: --algorithms '': it names none; leave it out"),
+        (("scorecard", "--rows", ","), "scorecard: --rows ',': it names none; leave it out"),
     ],
 )
 def test_bad_input_is_one_line_whatever_the_command(words, told):

@@ -163,7 +163,7 @@ def test_the_command_ends_with_1_for_a_regression_alone(tmp_path):
         (("HEAD", "HEAD", "--metrics", "godput_mbps"), "did you mean 'goodput_mbps'"),
         (("HEAD", "./no_such.c"), "no module ./no_such.c"),
         (("HEAD", "HEAD", "--metrics", "loss_random"), "neither more nor less of it is worse"),
-        (("HEAD", "HEAD", "--metrics", ","), "--metrics ,: it names none"),
+        (("HEAD", "HEAD", "--metrics", ","), "--metrics ',': it names none"),
     ],
 )
 def test_what_is_wrong_is_one_line(wrong, told):
@@ -416,12 +416,12 @@ def test_a_table_ranks_no_figure_the_other_way_round():
     [
         ({"scenario": "demo", "settings": ["x=1"]}, "--scenario, --set: beside a run"),
         ({"seeds": 6}, "--seeds: beside a run"),
-        ({"algorithms": "reno"}, "--algorithms: beside a run"),
+        ({"algorithms": ("reno",)}, "--algorithms: beside a run"),
     ],
 )
 def test_what_would_be_ignored_beside_two_runs_is_refused(tmp_path, options, told):
     one, other = (str(write_run(tmp_path / name, 1.0)) for name in ("one", "other"))
-    nothing = {"scenario": "", "settings": [], "algorithms": "", "seeds": 0, "jobs": 1}
+    nothing = {"scenario": "", "settings": [], "algorithms": (), "seeds": 0, "jobs": 1}
     with pytest.raises(BadInput, match=told):
         sides.measure(one, other, sides.Wanted(**nothing | options))
 
@@ -463,7 +463,7 @@ def test_two_versions_of_a_module_are_known_by_the_same_name(tmp_path, monkeypat
     monkeypatch.setattr(sides, "_registered", lambda module: REGISTERS[Path(module).name])
     monkeypatch.setattr(sides, "_work_tree", lambda commit: Path())
     one, other = (text if text == "HEAD" else str(tmp_path / text) for text in (a, b))
-    algorithms = "reno" if b == "tcp_in.c" else ""
+    algorithms = ("reno",) if b == "tcp_in.c" else ()
     wanted = sides.Wanted("" if a == "run" else "demo", [], algorithms, 0, 1)
     if not told:
         sides.measure(one, other, wanted)

@@ -121,7 +121,7 @@ def test_a_part_that_is_run_again_leaves_the_others_in_the_table(tmp_path, monke
     table = (tmp_path / "claims.md").read_text()
     assert "| jtcp-jr |" in table and "| jtcp-k |" in table and "Smoke" not in table
     assert ran == ["jtcp-k"] and [folder.name for folder in published] == ["jtcp-k"]
-    with pytest.raises(BadInput, match="--only ,: it names no scenario"):
+    with pytest.raises(BadInput, match="--only ',': it names none; leave it out for all scenarios"):
         papers.main(out=tmp_path, only=",", seeds=None)
 
 

@@ -10,6 +10,7 @@ from conftest import TESTBED
 
 from lab.ask import linkmodels, linktraces
 from lab.common import exits
+from lab.common.errors import BadInput
 from lab.show.tracestats import PICTURE_COLUMNS, app, line, statistics, write
 
 
@@ -49,6 +50,8 @@ def test_a_model_that_is_written_is_the_model(tmp_path):
         read, made = linktraces.read(path, kind), linktraces.of("starlink", kind, 3)
         assert np.array_equal(read.ns, made.ns)
         assert np.allclose(read.values, made.values, rtol=1e-8, atol=1)
+    with pytest.raises(BadInput, match=r"star\.csv\.delay: it gives ms, and a rate is in Mb/s"):
+        linktraces.read(files[1], "rate")
 
 
 # docs/traces.md: the place that a model has among recorded traces, of means over seeds

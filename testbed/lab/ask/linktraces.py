@@ -30,6 +30,7 @@ OFFSET_MS = 10**9
 # key of a link -> what its file gives, and its unit
 KEYS = {"trace": "rate", "delay_trace": "delay", "loss_trace": "loss"}
 UNITS = {"rate": "Mb/s", "delay": "ms", "loss": "%"}
+MADE = re.compile(rf"# seconds, ({'|'.join(UNITS.values())}):")  # what `traces --write` begins with
 # what a unit is to lablink: bytes/s, ns, probability times 2^32
 SCALES = {"rate": 125e3, "delay": 1e6, "loss": 2**32 / 100}
 # files that are elsewhere than their name says, as where points run on other machines
@@ -151,6 +152,8 @@ def read(path: Path, kind: str) -> Schedule:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
         raise BadInput(f"trace {path}: {why}") from None
+    if (of := MADE.match(text)) and UNITS[kind] != of[1]:
+        raise BadInput(f"trace {path}: it gives {of[1]}, and a {kind} is in {UNITS[kind]}")
     lines = [
         (number, re.sub("[,;]", " ", line.split("#")[0]).split())
         for number, line in enumerate(text.splitlines(), 1)

@@ -110,3 +110,10 @@ def check_seed(number: int | None) -> None:
 def names(text: str) -> tuple[str, ...]:
     """Return what is listed in TEXT with commas, each once."""
     return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def chosen(option: str, text: str | None, usual: str) -> tuple[str, ...]:
+    """Return what OPTION's TEXT lists, nothing where it was not given; that means USUAL."""
+    if text is not None and not names(text):
+        raise BadInput(f"{option} '{text}': it names none; leave it out for {usual}")
+    return names(text or "")

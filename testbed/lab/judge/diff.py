@@ -318,7 +318,7 @@ def main(
         str, typer.Option(metavar="SHARE", help="What is no regression yet, at the median.")
     ] = "1%",
     metrics: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--metrics",
             metavar="A,B",
@@ -326,7 +326,7 @@ def main(
             autocompletion=completion.listed(_comparable),
             show_default=f"{USUAL_METRICS[0]}; beside rivals {','.join(BESIDE_RIVALS)}",
         ),
-    ] = "",
+    ] = None,
     scenario: Annotated[
         str,
         typer.Option(
@@ -337,13 +337,13 @@ def main(
     ] = "",
     set_: options.Settings = None,
     algorithms: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="A,B",
             help="These only, where not both are folders.",
             autocompletion=completion.algorithms,
         ),
-    ] = "",
+    ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -379,9 +379,8 @@ def main(
     """
     try:
         share = parse_bound(bound)
-        of_metrics = options.names(metrics)
-        if metrics and not of_metrics:
-            raise BadInput(f"--metrics {metrics}: it names none; leave it out for goodput")
+        asked = options.chosen("--algorithms", algorithms, "all")
+        of_metrics = options.chosen("--metrics", metrics, "goodput")
         for metric in of_metrics:
             if metric not in METRICS:
                 raise unknown("metric", metric, METRICS)
@@ -389,9 +388,9 @@ def main(
                 raise BadInput(f"--metrics {metric}: neither more nor less of it is worse")
         options.check_seed(seeds)
         jobs = options.job_count(jobs)
-        wanted = sides.Wanted(scenario, set_ or [], algorithms, seeds or 0, jobs)
+        wanted = sides.Wanted(scenario, set_ or [], asked, seeds or 0, jobs)
         folders = sides.measure(a, b, wanted)
-        status = _report(folders, of_metrics, options.names(algorithms), share, all_)
+        status = _report(folders, of_metrics, asked, share, all_)
     except Exception as error:  # nothing but a regression may end with a regression's status
         if isinstance(error, BadInput) and not bisect:
             raise

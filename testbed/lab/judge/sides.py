@@ -17,7 +17,7 @@ from typing import Any
 
 from lab.ask import scenario as scenarios
 from lab.common.errors import BadInput, LabError
-from lab.common.options import names, overrides
+from lab.common.options import overrides
 from lab.judge import enough
 from lab.judge.enough import ENOUGH_SEEDS, NEEDED, SEEDS_FOR_95, USUAL_SEEDS
 from lab.run import git, usermodules
@@ -37,7 +37,7 @@ class Wanted:
 
     scenario: str
     settings: list[str]
-    algorithms: str
+    algorithms: tuple[str, ...]
     seeds: int
     jobs: int
 
@@ -47,7 +47,7 @@ class Wanted:
             "--scenario": self.scenario,
             "--set": self.settings,
             "--seeds": self.seeds,
-            "--algorithms": self.algorithms if folders > 1 else "",
+            "--algorithms": self.algorithms if folders > 1 else (),
         }
         given = [option for option, value in told.items() if value]
         if folders and given:
@@ -86,11 +86,11 @@ def measure(a: str, b: str, wanted: Wanted) -> tuple[Path, Path]:
             raise BadInput(f"--seeds {count}: {NEEDED}")
         loaded = scenarios.load(wanted.scenario, overrides(wanted.settings))
         name, source = loaded.id, loaded.source
-        algorithms, seeds = ",".join(loaded.run.algorithms), list(range(1, count + 1))
+        algorithms, seeds = loaded.run.algorithms, list(range(1, count + 1))
     else:
         raise BadInput("neither is the folder of a run: say what to run with --scenario NAME")
     algorithms = wanted.algorithms or algorithms
-    _check_modules(found, folders, {*names(algorithms), *_in_flows(source)})
+    _check_modules(found, folders, {*algorithms, *_in_flows(source)})
     for text, side in found.items():
         folders[text] = _run(side, name, source, algorithms, seeds, wanted.jobs)
     return folders[a], folders[b]
@@ -171,7 +171,7 @@ def _side(text: str) -> Side:
     raise BadInput(f"{text} is none of these: {KINDS}")
 
 
-def _as(folder: Path) -> tuple[str, dict[str, Any], str, list[int]]:
+def _as(folder: Path) -> tuple[str, dict[str, Any], tuple[str, ...], list[int]]:
     """Return how the run in FOLDER was made: scenario, its source, algorithms and seeds."""
     meta = read_meta(folder)
     if "source" not in meta:
@@ -182,11 +182,16 @@ def _as(folder: Path) -> tuple[str, dict[str, Any], str, list[int]]:
             f"{folder}: only runs of the virtual lab with its usual kernel can be measured against:"
             " give two folders"
         )
-    return meta["scenario"], meta["source"], ",".join(meta["algorithms"]), meta["seeds"]
+    return meta["scenario"], meta["source"], tuple(meta["algorithms"]), meta["seeds"]
 
 
 def _run(
-    side: Side, name: str, source: dict[str, Any], algorithms: str, seeds: list[int], jobs: int
+    side: Side,
+    name: str,
+    source: dict[str, Any],
+    algorithms: tuple[str, ...],
+    seeds: list[int],
+    jobs: int,
 ) -> Path:
     """Measure SIDE and return the folder."""
     out = (RESULTS / f"{name}-{side.label}-{digest(source)}").resolve()
@@ -198,8 +203,8 @@ def _run(
         raise BadInput("the run's seeds are not 1 to N, nor a single one: it cannot be repeated")
     of_seeds = ["--seeds", str(len(seeds))] if len(seeds) > 1 else ["--seed", str(seeds[0])]
     command = [
-        str(side.tree / "testbed" / "run"), str(file), "--algorithms", algorithms, *of_seeds,
-        "--jobs", str(jobs), "--out", str(out), "--resume",
+        str(side.tree / "testbed" / "run"), str(file), "--algorithms", ",".join(algorithms),
+        *of_seeds, "--jobs", str(jobs), "--out", str(out), "--resume",
     ]  # fmt: skip
     command += ["--module", side.module] if side.module else []
     print(f"diff: measuring {side.label}: {shlex.join(command)}", file=sys.stderr, flush=True)

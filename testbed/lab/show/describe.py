@@ -41,13 +41,13 @@ def main(
     ],
     set_: Settings = None,
     algorithms: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="A,B",
             help="As if these were run instead of the scenario's own.",
             autocompletion=completion.algorithms,
         ),
-    ] = "",
+    ] = None,
 ) -> None:
     """Show what a scenario asks, its path as a picture, what is swept, what it claims and what it
     costs. Nothing is built or run.
@@ -58,8 +58,7 @@ def main(
       testbed/veno-lab show ./mine.toml --set loss_pct=1,5
     """
     scenario = scenarios.load(name, options.overrides(set_))
-    if algorithms:
-        chosen = options.names(algorithms)
+    if chosen := options.chosen("--algorithms", algorithms, "the scenario's own"):
         check_algorithms(chosen)
         scenario = replace(scenario, run=replace(scenario.run, algorithms=chosen))
     kernel = builds.built_uml_kernel()

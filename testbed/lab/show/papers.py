@@ -49,13 +49,13 @@ def main(
         ),
     ] = None,
     only: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="A,B",
             help="Only these scenarios.",
             autocompletion=completion.listed(papersindex.experiments),
         ),
-    ] = "",
+    ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(metavar="N", help="Seeds 1 to N.", show_default="each scenario's own"),
@@ -108,10 +108,8 @@ def main(
     if publish and seeds and seeds < ENOUGH_SEEDS:
         raise BadInput(f"--publish --seeds {seeds}: {NEEDED}")
     jobs = options.job_count(jobs)
-    if only and not options.names(only):
-        raise BadInput(f"--only {only}: it names no scenario; leave it out for all of them")
     known = papersindex.experiments()
-    wanted = _chosen(options.names(only), known)
+    wanted = _chosen(options.chosen("--only", only, "all scenarios"), known)
     count = 1 if quick else seeds
     settings = {one.id: _quick_settings(one) if quick else {} for one in wanted}
     chosen = [scenarios.load(name, settings[name]) for name in settings]

@@ -52,23 +52,23 @@ app = options.new_app()
 @app.command(context_settings=options.HELP)
 def main(
     algorithms: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="A,B",
             help="What is judged: any TCP algorithm that the kernel has.",
             autocompletion=completion.algorithms,
         ),
-    ] = "",
+    ] = None,
     module: Modules = None,
     rows_: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--rows",
             metavar="A,B",
             help="Only these sections or rows (see --list).",
             autocompletion=completion.listed(lambda: rows.names_of(rows.load(Choice()))),
         ),
-    ] = "",
+    ] = None,
     paths: Annotated[
         int | None, typer.Option(metavar="N", help="So many random places.", show_default="40")
     ] = None,
@@ -130,7 +130,8 @@ def main(
     2 bad input, or nothing to judge but a module that cannot be used; 3 see --gate, 130
     interrupted.
     """
-    asked, of_rows = options.names(algorithms), options.names(rows_)
+    asked = options.chosen("--algorithms", algorithms, "the usual ones")
+    of_rows = options.chosen("--rows", rows_, "all of them")
     settings = options.overrides(set_)
     crews.check(scheduler, slurm, jobs, backend)
     options.check_jobs(jobs)
