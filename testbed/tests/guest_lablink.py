@@ -63,7 +63,7 @@ class Wire:
     def carry(self, load, wait_ns: int = 2 * S, start_ns: int = 0) -> list[tuple[int, int]]:
         """Send LOAD, (ns, bytes) or (ns, function), at its times from START_NS on (default: soon).
         Returns number and ns of arrival of those that came, and keeps the start."""
-        from lab.run.guest.worker import sleep_until_ns  # which only the lab can import
+        from lab.run.guest.turns import sleep_until_ns  # which only the lab can import
 
         real_ns = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()
         self.start_ns = start_ns or (time.monotonic_ns() // MS + 10) * MS
