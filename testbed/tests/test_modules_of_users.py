@@ -189,9 +189,11 @@ def test_a_module_that_cannot_be_used_is_refused(backend, tmp_path, was, becomes
 def test_what_is_no_module_is_refused(backend, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "tcp_x.ko").write_text("no module")
+    (tmp_path / "tcp my.c").touch()
     for name, told in (
         ("empty", "no Kbuild"),
         ("tcp_x.ko", "no kernel module"),
+        ("tcp my.c", "letters, digits, _ and - are"),
         ("none", "there is no such"),
     ):
         with pytest.raises(BadInput, match=told):

@@ -163,6 +163,8 @@ def _made(text: str, kernel: builds.Kernel) -> list[UserModule]:
     if path.is_file() and path.suffix == ".ko":
         return [_checked(path, kernel)]
     if path.is_file() and path.suffix == ".c":
+        if not re.fullmatch(r"[\w-]+", path.stem, re.ASCII):
+            raise BadInput(f"--module {text}: letters, digits, _ and - are what its name may have")
         return _built(path.parent, [path], f"obj-m := {path.stem}.o\n", kernel)
     if path.is_dir() and any((path / name).is_file() for name in KBUILDS):
         files = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name.endswith(SOURCES)]
