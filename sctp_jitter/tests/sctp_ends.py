@@ -185,8 +185,7 @@ def check_ends():
         if not int(Path("/sys/module/sctp_jsctp/refcnt").read_text()):
             break
         time.sleep(1)
-    assert not Path("/proc/net/sctp/assocs").read_text().splitlines()[1:]
-    run_cmd("rmmod", "sctp_jsctp")
+    run_cmd("rmmod", "sctp_jsctp")  # refused while an association is left
     if not LEAKS.exists():  # that kernel keeps what is freed for a while, to see who uses it
         assert grown_kb <= SLAB_KB, slab
 

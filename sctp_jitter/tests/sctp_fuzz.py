@@ -183,6 +183,12 @@ def mutated(rng: random.Random, packet: Packet, any_share: float) -> bytes:
     return body[:MOST_BYTES]
 
 
+# what a peer that signs wants authenticated; None: what the kernel does
+LISTS = (
+    (sp.ASCONF,), (), (TIMESTAMP,), (sp.SACK, TIMESTAMP), (sp.DATA, sp.SACK, TIMESTAMP), None,
+)  # fmt: skip
+
+
 # --- an association under fire ------------------------------------------------------
 
 
@@ -191,14 +197,15 @@ class Target:
 
     def __init__(self, wire: Wire, rng: random.Random, number: int, signs: bool):
         self.rng, self.wire = rng, wire
-        kind = AuthPeer if signs else Peer
-        self.peer = kind(wire, port=2000 + number % 50_000, own_port=1000 + number % 60_000,
+        kind, how = (AuthPeer, {"lists": rng.choice(LISTS)}) if signs else (Peer, {})
+        self.peer = kind(wire, **how, port=2000 + number % 50_000, own_port=1000 + number % 60_000,
                          extensions=EXTENSIONS, rwnd=rng.choice((1 << 20, 6000)),
                          tag=rng.getrandbits(32) or 1, first_tsn=rng.getrandbits(32))  # fmt: skip
         self.peer.more_parameters += b"".join(
             sp.parameter(sp.IPV4_ADDRESS, socket.inet_aton(address)) for address in sp.PEER
         )
         self.stamp = Stamp(0, 0, 0)
+        self.sent = b""
         self.heartbeat = "000004"
         self.serial = self.peer.first_tsn
         self.packets = 0
@@ -247,6 +254,7 @@ class Target:
     def look(self) -> None:
         """Take from what was heard what a good answer would have."""
         for packet in self.peer.heard:
+            self.sent = packet.raw
             for found in packet.chunks:
                 if found.type == TIMESTAMP and not found.flags & sp.ECHO and found.length == 12:
                     self.stamp = sp.stamps(packet)[-1]
@@ -290,6 +298,8 @@ class Target:
                 raw[28 + rng.randrange(4)] ^= 1 << rng.randrange(8)
             self.wire.inject(bytes(raw))
             self.packets += 1
+            if self.sent and rng.random() < 0.03:
+                self.wire.inject(sp.too_long(self.sent, rng.choice((0, 68, 512, 600, 1400, 1499))))
             if rng.random() < 0.1:  # as if it had been taken
                 peer.tsn = peer.tsn + 1 & MASK
                 self.serial += 1
@@ -315,7 +325,7 @@ class Target:
 def sysctls(rng: random.Random) -> dict[str, int]:
     """Return settings for a namespace."""
     return {
-        "auth_enable": rng.random() < 0.15, "addip_enable": 1, "addip_noauth_enable": 1,
+        "auth_enable": rng.random() < 0.3, "addip_enable": 1, "addip_noauth_enable": 1,
         "intl_enable": rng.random() < 0.3, "reconf_enable": 1,
         "idle_retransmit": rng.random() < 0.7, "miss_indications": rng.choice((3, 3, 4, 255)),
         "timestamp_chunk": TIMESTAMP, "rto_min": 200, "rto_initial": 500,

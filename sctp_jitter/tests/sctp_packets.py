@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import sctp_peer as sp
-from sctp_net import SCTP_CONG_CONTROL, SO_SNDBUFFORCE
+from sctp_net import SCTP_CONG_CONTROL, SO_SNDBUFFORCE, addresses
 from sctp_peer import (
     ECHO,
     MASK,
@@ -41,7 +41,7 @@ CLAIMS = Claims()
 claim = CLAIMS.add
 
 OURS = ("jsctp", "jsctp_abe")
-SCTP_GET_ASSOC_ID_LIST = 29
+SCTP_PEER_ADDR_PARAMS, SCTP_GET_ASSOC_ID_LIST, SPP_PMTUD_DISABLE = 9, 29, 1 << 4
 WRONG_LENGTHS = (0, 3, 4, 8, 11, 13, 16, 20, 0xFFFF)
 
 
@@ -1286,12 +1286,14 @@ def written(peer: sp.AuthPeer, octets: int) -> list[sp.Packet]:
     return packets
 
 
+def fragment(packet) -> bool:
+    """Is it a part of an IP packet?"""
+    return bool(struct.unpack_from(">H", packet.raw, 6)[0] & 0x3FFF)
+
+
 def whole(packets: list[sp.Packet]) -> bool:
     """Is none of them longer than the path MTU, and none a fragment of IP?"""
-    return all(
-        len(packet.raw) <= MTU_BYTES and not struct.unpack_from(">H", packet.raw, 6)[0] & 0x3FFF
-        for packet in packets
-    )
+    return all(len(packet.raw) <= MTU_BYTES and not fragment(packet) for packet in packets)
 
 
 @claim("ASCONF alone has to be authenticated: DATA has times and no AUTH, that which waited, too")
@@ -1351,6 +1353,30 @@ def check_full_data_beside_sack():
         packets = peer.since(before)
         assert any(packet.has(sp.SACK) for packet in packets) and whole(packets)
         assert all(stamps(packet) for packet in packets if packet.has(sp.DATA))
+
+
+@claim("SACKs have to be authenticated: DATA that has become too long for the path is sent")
+def check_path_that_shrinks():
+    """What waits for a SACK, and what waits to be sent: with AUTH it would fit no packet."""
+
+    def router(wire: Wire, peer: Peer, packet) -> None:
+        wire.inject(sp.too_long(packet.raw, 600))
+
+    def application(wire: Wire, peer: Peer, packet) -> None:
+        of_all = addresses("0.0.0.0", port=0).ljust(128, b"\0")
+        params = struct.pack("=i128sIHIII", 0, of_all, 0, 0, 600, 0, SPP_PMTUD_DISABLE)
+        peer.sock.setsockopt(sp.IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, params.ljust(156, b"\0"))
+
+    for shrink, count in itertools.product((router, application), (1, 20)):
+        with Wire(**WITH_ASCONF) as wire:
+            peer = sp.AuthPeer(wire, answers=False, lists=(sp.SACK, TIMESTAMP)).connect()
+            peer.write(count, 1400)
+            (first, *_) = sent = [packet for packet in peer.heard if packet.has(sp.DATA)]
+            assert all(packet.has(sp.AUTH) for packet in sent)
+            before = len(peer.heard)
+            shrink(wire, peer, first)
+            wire.run(5)
+            assert any(packet.has(sp.DATA) for packet in peer.since(before)), (shrink, count)
 
 
 # --- at the end ---------------------------------------------------------------------------

@@ -117,15 +117,27 @@ def packet_of(ports: tuple[int, int], vtag: int, chunks: bytes) -> bytes:
     return head + struct.pack("<I", crc32c(head + bytes(4) + chunks)) + chunks
 
 
-def ip_packet(source: str, to: str, payload: bytes) -> bytes:
+def ip_packet(source: str, to: str, payload: bytes, protocol: int = IPPROTO_SCTP) -> bytes:
     head = struct.pack(
-        ">BBHHHBBH4s4s", 0x45, 0x02, 20 + len(payload), 0, 0, 64, IPPROTO_SCTP, 0,
+        ">BBHHHBBH4s4s", 0x45, 0x02, 20 + len(payload), 0, 0, 64, protocol, 0,
         socket.inet_aton(source), socket.inet_aton(to),
     )  # fmt: skip
-    total = sum(struct.unpack(">10H", head))
-    total = (total & 0xFFFF) + (total >> 16)
-    check = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
-    return head[:10] + struct.pack(">H", check) + head[12:] + payload
+    return head[:10] + internet_checksum(head) + head[12:] + payload
+
+
+def internet_checksum(octets: bytes) -> bytes:
+    """Return the checksum of an even number of OCTETS (RFC 1071)."""
+    total = sum(struct.unpack(f">{len(octets) // 2}H", octets))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack(">H", ~total & 0xFFFF)
+
+
+def too_long(packet: bytes, mtu_bytes: int) -> bytes:
+    """Return what a router says that cannot forward the IP PACKET (RFC 1191)."""
+    said = struct.pack(">BBHHH", 3, 4, 0, 0, mtu_bytes) + packet[:28]
+    said = said[:2] + internet_checksum(said) + said[4:]
+    return ip_packet(PEER[0], HERE[0], said, socket.IPPROTO_ICMP)
 
 
 def parameters(body: bytes) -> dict[int, bytes]:
