@@ -819,7 +819,8 @@ static __always_inline void vj_note_quiet(struct veno_jitter *vj,
 
 	vj_note_gap(vj, tp, above_us);
 	/* four times the mean deviation: the delay varies, and no queue drops */
-	if (vj->trial == VJ_HUSHED && vj->clock.clear >= VJ_CLEAR)
+	if (vj->trial == VJ_HUSHED && vj->clock.clear >= VJ_CLEAR &&
+	    !tp->reord_seen)
 		quiet_us = clamp(tp->mdev_us, quiet_us,
 				 vj->base_us >> VJ_TRIAL_SHIFT);
 	if (vj->forward.in_pieces && vj->state == VJ_SHARED &&
@@ -1462,6 +1463,7 @@ static void vj_move_base(struct veno_jitter *vj, u32 rtt_us)
 	vj->flat = 0;
 	vj->base_us = rtt_us;
 	vj->standing_max_us = 0;
+	vj->clock.clear = 0;
 	vj->resisted = 0;
 	vj->tops = 0;
 	vj->vain = 0;
@@ -2746,6 +2748,7 @@ static void vj_resume(struct sock *sk)
 	vj->tops = 0;
 	vj->stood = 0;
 	vj->standing_max_us = 0;
+	vj->clock.clear = 0;
 	forward_queue_forget_rounds(&vj->forward);
 	vj_enter(vj, VJ_STARTUP);
 	vj_note_undo(vj);
