@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import sctp_peer as sp
@@ -889,6 +890,38 @@ def check_peer_wraps():
         with flowing("jsctp", clock=Clock(ahead_us)) as peer:
             assert lose_one(peer).kept, ahead_s
             assert_whole(peer)
+
+
+class TakesBack(Peer):
+    """Behind a gap it takes back what it has reported and reports it again, so many TIMES. Each
+    twentieth TSN is lost once."""
+
+    times = 0
+
+    def arrive(self, sent, stamp, at_us: int, path: int) -> None:
+        super().arrive(sent, stamp, at_us, path)
+        if self.beyond:
+            again = self.build(sp.sack(self.ctsn, self.rwnd)), self.build(self.sack_chunk())
+            for answer in again * self.times:
+                self.wire.at(at_us + self.wire.link.delay_us, partial(self.wire.inject, answer))
+
+    def once(self, one: Data) -> bool:
+        return one.tsn % 20 == 0 and self.sent_tsns.count(one.tsn) == 1
+
+
+@claim("what a receiver takes back and reports again is not delivered twice: no more bandwidth")
+def check_taken_back():
+    bandwidths = {}
+    for times in (0, 5):
+        with Wire(Link(service_us=NARROW)) as wire:
+            peer = TakesBack(wire, rwnd=1 << 20).connect()
+            peer.times, peer.loses = times, peer.once
+            peer.choose("jsctp_abe")
+            peer.sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 20)
+            peer.bulk = True
+            wire.run(5)
+            bandwidths[times] = told("bw_bytes_per_s")
+    assert 0 < bandwidths[5] <= 1.1 * bandwidths[0], bandwidths
 
 
 # --- sending again --------------------------------------------------------------------
