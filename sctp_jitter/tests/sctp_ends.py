@@ -26,7 +26,7 @@ claim = CLAIMS.add
 
 OF_A_WIRE = 200
 GRACE_S = 2  # until RCU and delayed work have freed what is gone
-SLAB_KB = 512  # 45 bytes an association, of 9000 and more: less than any object of one
+SLAB_KB = 32  # 40 bytes an association, of 800 and more: less than any object of one
 
 
 class Silent(Peer):

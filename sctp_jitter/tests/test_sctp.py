@@ -57,7 +57,7 @@ def fuzz_slices(packets: int) -> list[str]:
 CLAIMED = {
     "sctp_claims.py": sctp_claims.CLAIMS,
     "sctp_packets.py": sctp_packets.CLAIMS,
-    f"sctp_ends.py {amount('SCTP_ENDS', 300)}": sctp_ends.CLAIMS,
+    f"sctp_ends.py {amount('SCTP_ENDS', 1000)}": sctp_ends.CLAIMS,
     f"sctp_failover.py {amount('SCTP_FAILOVER', 5)}": sctp_failover.CLAIMS,
     **dict.fromkeys(fuzz_slices(amount("SCTP_FUZZ", 5000)), sctp_fuzz.CLAIMS),
 }
