@@ -128,7 +128,7 @@
 
 #define JSCTP_RTT_SHIFT		3	/* srtt: 7/8 of what it was */
 #define JSCTP_TICK_US		1	/* of the times in TIMESTAMP chunks */
-#define JSCTP_UNCLOCKED_BYTES	0x40000000	/* 2^30: above any window */
+#define JSCTP_UNCLOCKED_BYTES	0x40000000U	/* 2^30: above any window */
 #define JSCTP_NO_QUEUE_US	~0U	/* no sample in this round trip yet */
 #define JSCTP_DRAIN_ROUNDS	3	/* until a smaller window shows in Q */
 #define JSCTP_OCWND_MTUS	4	/* least ocwnd, as RFC 9260 section 7.2.3 */
@@ -177,9 +177,8 @@ MODULE_PARM_DESC(queue_percent,
  * @standing_us: Q, smallest q of the last round trip (us)
  * @round_end_us: this round trip ends with a packet sent then (us), wraps
  * @acked_pkts: packets acknowledged so far, wraps
- * @acked_bytes: beyond those (bytes), below s; negative while the peer has taken back what
- *	it had reported, and not reported it again
- * @unclocked_bytes: acknowledged since a time came with a SACK (bytes), negative as well
+ * @acked_bytes: beyond those (bytes), below s
+ * @unclocked_bytes: acknowledged since a time came with a SACK (bytes)
  * @min_rtt_us: smallest round trip (us), 0: none yet
  * @srtt_us: smoothed round trip (us), 0: none yet
  * @timed: @newest came with this SACK
@@ -220,8 +219,8 @@ struct jsctp {
 	u32 standing_us;
 	u32 round_end_us;
 	u32 acked_pkts;
-	s32 acked_bytes;
-	s32 unclocked_bytes;
+	u32 acked_bytes;
+	u32 unclocked_bytes;
 	u32 min_rtt_us;
 	u32 srtt_us;
 	u32 round_pkts;
@@ -271,7 +270,7 @@ static u32 jsctp_window_pkts(const struct sctp_transport *t)
 /* Has the peer stopped to return times? */
 static bool jsctp_stale(const struct sctp_transport *t, const struct jsctp *j)
 {
-	return j->unclocked_bytes > 0 && j->unclocked_bytes > t->cwnd;
+	return j->unclocked_bytes > t->cwnd;
 }
 
 /* Is this a queue that counts? */
@@ -555,19 +554,12 @@ static void jsctp_init(struct sctp_transport *t, enum sctp_cong_start why)
 		jsctp_rtt(t, jiffies_to_usecs(t->srtt));
 }
 
-/*
- * Negative @bytes: the peer takes back more than it acknowledges, of what it has reported
- * behind a gap. That is not delivered a second time when it is reported again.
- */
-static void jsctp_count(struct jsctp *j, s32 bytes, u32 payload)
+static void jsctp_count(struct jsctp *j, u32 bytes, u32 payload)
 {
-	s32 sum = j->acked_bytes + bytes;
+	u32 sum = j->acked_bytes + bytes;
 
-	if (sum > 0) {
-		j->acked_pkts += sum / payload;
-		sum %= payload;
-	}
-	j->acked_bytes = sum;
+	j->acked_pkts += sum / payload;
+	j->acked_bytes = sum % payload;
 	/* a peer that never returns a time must not make it wrap */
 	if (j->unclocked_bytes < JSCTP_UNCLOCKED_BYTES)
 		j->unclocked_bytes += bytes;
@@ -591,9 +583,9 @@ static void jsctp_estimate(const struct sctp_transport *t, struct jsctp *j)
 				tcp_param_get(&jsctp_m),
 				tcp_param_get(&jsctp_alpha_percent)))
 		trace_sctp_jitter_ratio(t, w_pkts, j->ratio.jr, j->ratio.sjr);
-	tabe_update(&j->bandwidth, j->newest.received_us,
-		    max(j->unclocked_bytes, 0), j->srtt_us);
-	j->unclocked_bytes = min(j->unclocked_bytes, 0);
+	tabe_update(&j->bandwidth, j->newest.received_us, j->unclocked_bytes,
+		    j->srtt_us);
+	j->unclocked_bytes = 0;
 	j->timed = 0;
 	j->paused = 0;
 }
@@ -602,9 +594,10 @@ static void jsctp_note_acked(struct sctp_transport *t, u32 bytes_acked)
 {
 	struct jsctp *j = sctp_cong_priv(t);
 
-	jsctp_count(j, bytes_acked, jsctp_payload(t));
-	if ((s32)bytes_acked > 0)
+	if (bytes_acked) {
+		jsctp_count(j, bytes_acked, jsctp_payload(t));
 		j->timed_out = 0;
+	}
 	if (j->timed)
 		jsctp_estimate(t, j);
 }
@@ -655,10 +648,10 @@ static void jsctp_abe_raise(struct sctp_transport *t, u32 bytes_acked)
 	jsctp_note_acked(t, bytes_acked);
 	if (jsctp_must_not_grow(t, j))
 		return;
-	if ((s32)bytes_acked > 0 && jsctp_queue_stands(t, j))
+	if (bytes_acked && jsctp_queue_stands(t, j))
 		t->ssthresh = min(t->ssthresh,
 				  max(t->cwnd, jsctp_least_ocwnd(t)));
-	if ((s32)bytes_acked > 0 && jsctp_grows_slowly(t, j))
+	if (bytes_acked && jsctp_grows_slowly(t, j))
 		bytes_acked /= 2;
 	sctp_rfc9260_raise(t, bytes_acked);
 }

@@ -8,6 +8,7 @@ SOURCE: a kernel tree of 7.2 or newer; of several, the first that has a file. Ma
 to be posted by itself (git send-email OUT/SERIES/*.patch):
 
     OUT/timers            a fix, for net
+    OUT/i-data            a fix, for net
     OUT/miss-indications  for net-next
     OUT/idle-retransmit   for net-next
     OUT/cong              for net-next, with the algorithms, inet_diag and selftests
@@ -470,13 +471,14 @@ FIXES = ("\nSigned-off-by:", '\nFixes: 1da177e4c3f4 ("Linux-2.6.12-rc2")\nSigned
 
 SERIES: dict[str, tuple[str, list[Step]]] = {
     "timers": ("net", [base(13, FIXES)]),
+    "i-data": ("net", [base(15)]),
     "miss-indications": ("net-next", [base(5)]),
     "idle-retransmit": ("net-next", [base(10)]),
     "cong": (
         "RFC net-next",
         [base(1), base(2, NO_NET_GENERIC), base(3), base(4, NO_NUMBER), base(6), base(7), base(8),
-         base(9), layer("diag"), base(14), layer("jsctp", algorithms),
-         layer("selftests", selftests)],
+         base(9), layer("diag"), base(14), base(16),
+         layer("jsctp", algorithms), layer("selftests", selftests)],
     ),
 }  # fmt: skip
 

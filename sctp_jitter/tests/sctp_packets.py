@@ -924,6 +924,42 @@ def check_taken_back():
     assert 0 < bandwidths[5] <= 1.1 * bandwidths[0], bandwidths
 
 
+@claim("what a receiver takes back is no reason for the window to grow, nor that it comes again")
+def check_window_of_taken_back():
+    grown = {}
+    for algorithm, back in itertools.product(("rfc9260", *OURS), (False, True)):
+        with Wire() as wire:
+            peer = Peer(wire, answers=False, rwnd=1 << 22).connect()
+            peer.choose(algorithm)
+            peer.sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 22)
+            peer.bulk = True
+            acknowledge_next(peer, 6)
+            for last in (2, 3, 4, 5):  # a loss: congestion avoidance from then on
+                peer.send(sp.sack(peer.ctsn, 1 << 22, [(2, last)]))
+            acknowledge_next(peer, 90)
+            before = peer.info()
+            assert before.cwnd > before.ssthresh
+            for _ in range(14):
+                acknowledge_next(peer)
+                for gaps in ([(3, 4)], []) * back:
+                    peer.send(sp.sack(peer.ctsn, 1 << 22, gaps))
+                    peer.fill()
+            acknowledge_next(peer, 60)
+            grown[algorithm, back] = peer.info().cwnd - before.cwnd
+    for algorithm in ("rfc9260", *OURS):
+        assert 0 < grown[algorithm, True] <= grown[algorithm, False] + MTU_BYTES, grown
+
+
+def acknowledge_next(peer: Peer, count: int = 1) -> None:
+    """One TSN by each SACK, of a flight that is kept full."""
+    for _ in range(count):
+        peer.ctsn = peer.ctsn + 1 & MASK
+        peer.wire.run(0.001)
+        peer.sack()
+        peer.fill()
+        peer.wire.drain()
+
+
 # --- sending again --------------------------------------------------------------------
 
 
@@ -1410,6 +1446,26 @@ def check_path_that_shrinks():
             shrink(wire, peer, first)
             wire.run(5)
             assert any(packet.has(sp.DATA) for packet in peer.since(before)), (shrink, count)
+
+
+FRAGMENT_INTERLEAVE, INTERLEAVING_SUPPORTED = 18, 125  # socket options
+
+
+@claim("what is authenticated of DATA and of I-DATA may differ: either is sent")
+def check_auth_of_i_data():
+    def interleaves(sock: socket.socket) -> None:
+        sock.setsockopt(sp.IPPROTO_SCTP, FRAGMENT_INTERLEAVE, 1)
+        sock.setsockopt(sp.IPPROTO_SCTP, INTERLEAVING_SUPPORTED, struct.pack("=iI", 0, 1))
+
+    extensions = (TIMESTAMP, sp.I_DATA, sp.I_FORWARD_TSN, sp.FORWARD_TSN)
+    for timestamp_chunk, wanted in itertools.product((0, TIMESTAMP), (sp.I_DATA, sp.DATA)):
+        with Wire(timestamp_chunk=timestamp_chunk, auth_enable=1, intl_enable=1) as wire:
+            peer = sp.AuthPeer(wire, answers=False, lists=(wanted,), extensions=extensions)
+            peer.more_parameters += sp.parameter(sp.FORWARD_TSN_SUPPORTED, b"")
+            peer.connect(interleaves)
+            peer.write(1, 1000)
+            assert peer.heard[-1].has(sp.I_DATA)
+            assert peer.heard[-1].has(sp.AUTH) == (wanted == sp.I_DATA)
 
 
 # --- at the end ---------------------------------------------------------------------------
