@@ -1482,7 +1482,9 @@ def check_wrap():
         peer.bulk = False
         peer.wire.run(2)
         seen_us = ahead_of_us(peer) + sp.clock_us()
-        peer.wire.run((-seen_us & MASK) / 1e6 - 0.5)
+        # after so long a pause the window has shrunk to the least: a larger one that is sent at
+        # once is a jitter ratio of 1
+        peer.wire.run((600_000_000 + (-seen_us - 600_000_000 & MASK)) / 1e6 - 0.5)
         before = len(peer.heard)
         peer.bulk = True
         peer.wire.run(1)
