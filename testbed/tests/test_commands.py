@@ -182,6 +182,8 @@ def test_what_is_shown_can_be_run(tmp_path):
     told = veno_lab("show", "demo", "--algorithms", "bbr2,jtcp").stdout
     assert re.search(r"Algorithms: bbr2, jtcp\n  bbr2: .*did you mean bbr\?.*--module", told)
     assert "jtcp:" not in told and "Cost: 96 points" in told
+    assert "not measured: veno_jitter is not among the algorithms" in " ".join(told.split())
+    assert "not measured" not in veno_lab("show", "demo").stdout
     told = veno_lab("show", "coexist", "--set", 'flows.1.algorithm="zzz"').stdout
     assert re.search(r"^  zzz: .*--module$", told, re.M)
     wrong = veno_lab("show", "demo", "--algorithms", "bbr 2")

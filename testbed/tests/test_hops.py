@@ -63,7 +63,7 @@ def test_what_is_wrong_is_said(found):
     assert all("loss_pct = 120" in found[place] for place in ("range", "there", "back")), found
     assert found["way"] == found["limit"] != ""
     assert found["runs"].startswith("WirelessHop: burst_pkts needs loss_pct")
-    assert found["none"].startswith("WirelessHop: queue_pkts needs rate_mbps")
+    assert found["none"].startswith("WirelessHop: queue_pkts needs a rate_mbps")
     assert found["aqm"].startswith("unknown WirelessHop.aqm 'codle': did you mean 'codel'")
 
 

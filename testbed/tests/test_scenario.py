@@ -100,9 +100,15 @@ def test_every_scenario_of_the_project_is_good():
         ({"links__bottleneck__queue_bdp": 1}, "not both"),
         (
             {"links__bottleneck": {"queue_bdp": 1, "rate_mbps": 2, "loss_pct": 1}},
-            "links.bottleneck: queue_bdp needs rate_mbps or trace, and no loss_pct",
+            "links.bottleneck: queue_bdp and a loss on one hop",
         ),
-        ({"links__wireless__queue_bdp": 1}, "with rate_mbps"),
+        ({"links__wireless__queue_bdp": 1}, "queue_bdp needs a rate_mbps above 0"),
+        ({"links__wireless__queue_pkts": 1}, "queue_pkts needs a rate_mbps above 0, or a trace"),
+        (
+            {"links__wireless__loss_pct": [1, 3]},
+            'several values are an axis: [axes.NAME] with sets = "links.wireless.loss_pct"',
+        ),
+        ({"axes": {"loss": {"sets": "links.wireless.loss_pct"}}}, "axes.loss: 'values' is missing"),
         ({"links__bottleneck__policer_burst_ms": 10}, "no queue, loss or delay"),
         ({"links__bottleneck": {"policer_burst_ms": 10}}, "needs rate_mbps"),
         ({"links__bottleneck": {"policer_burst_ms": 10, "rate_mbps": 2}}, "offloads = false"),
@@ -268,6 +274,18 @@ def test_a_missing_section_is_named(missing):
     tree = source()
     del tree[missing]
     with pytest.raises(BadInput, match=f"'{missing}' is missing"):
+        scenario.parse("test", tree)
+
+
+@pytest.mark.parametrize(
+    ("place", "key"),
+    [("run", "duration_s"), ("run", "algorithms"), ("flows.0", "name"), ("claims.0", "metric")],
+)
+def test_a_missing_key_is_named(place, key):
+    tree = source()
+    section, _, number = place.partition(".")
+    del (tree[section][int(number)] if number else tree[section])[key]
+    with pytest.raises(BadInput, match=f"^{place}: '{key}' is missing"):
         scenario.parse("test", tree)
 
 
@@ -545,7 +563,7 @@ def test_events_change_rates_and_the_bound():
     assert points.bound_mbps(loaded) == pytest.approx((0.99 + 0.49) * 1448 / 1514)
     for wrong, told in (
         ({"link": "bottlneck"}, "did you mean 'bottleneck'"),
-        ({"loss_pct": 1}, "no loss_pct on the same hop"),
+        ({"loss_pct": 1}, "queue_pkts and a loss on one hop"),
         ({"link": "wireless", "rate_mbps": None, "loss_pct": 101}, "at most 100"),
         ({"link": "reverse_wireless"}, "link with a rate_mbps"),
         ({"rate_mbps": 0}, "above 0"),

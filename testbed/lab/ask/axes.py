@@ -32,8 +32,10 @@ def _axis(name: str, table: Any) -> Axis:
         raise BadInput(f"axes.{name}.sets = {axis.sets}: this cannot be swept")
     if axis.random:
         return _random_axis(axis)
+    if axis.sets and not axis.values:
+        raise BadInput(f"axes.{name}: 'values' is missing, those that {axis.sets} is to have")
     if not axis.choices:
-        for value in axis.values or ("no values",):
+        for value in axis.values:
             convert(float, value, f"axes.{name}.values")
         return replace(axis, values=tuple(dict.fromkeys(axis.values)))
     for value in axis.values:

@@ -24,18 +24,26 @@ def check_link(where: str, link: Link, holds_delayed: bool = True) -> None:
         raise BadInput(f"{where}.queue_pkts = {link.queue_pkts}: at most {QUEUE_UNLIMITED_PKTS}")
     _check_loss_and_delay(where, link)
     _check_policer(where, link)
-    if link.queue_bdp > 1000 or (link.queue_bdp and not link.rate_mbps):
-        raise BadInput(f"{where}.queue_bdp = {link.queue_bdp:g}: at most 1000, with rate_mbps")
     if link.aqm and link.aqm not in AQMS:
         raise unknown(f"{where}.aqm", link.aqm, AQMS)
     if link.aqm and not (link.queue_pkts or link.queue_bdp):
         raise BadInput(f"{where}: aqm needs queue_pkts, the most it may hold")
     _check_traces(where, link)
+    _check_queue(where, link, holds_delayed)
+
+
+def _check_queue(where: str, link: Link, holds_delayed: bool) -> None:
+    if link.queue_bdp > 1000:
+        raise BadInput(f"{where}.queue_bdp = {link.queue_bdp:g}: at most 1000")
+    if link.queue_bdp and not link.rate_mbps:
+        raise BadInput(f"{where}.queue_bdp needs a rate_mbps above 0 on the same hop")
     queue = "queue_bdp" if link.queue_bdp else "queue_pkts"  # the latter follows from the former
-    if link.queue_pkts and (link.loss_pct or link.loss_trace or not link.has_rate):
+    if link.queue_pkts and not link.has_rate:
+        raise BadInput(f"{where}: {queue} needs a rate_mbps above 0, or a trace, on the same hop")
+    if link.queue_pkts and (link.loss_pct or link.loss_trace):
         raise BadInput(
-            f"{where}: {queue} needs rate_mbps or trace, and no loss_pct on the same hop, or the"
-            " cause of a drop would be unknown; put the loss on another hop"
+            f"{where}: {queue} and a loss on one hop, where the cause of a drop would be unknown;"
+            " put the loss on another hop"
         )
     delays = link.delay_ms or link.spread_ms or link.aggregate_ms
     if link.queue_pkts and delays and holds_delayed:

@@ -3,13 +3,14 @@
 
 import copy
 import math
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from lab.common.errors import BadInput, unknown
 
 # --set may add to them what the file does not name
 OPEN_SECTIONS = ("links", "modules", "medium", "sctp")
+SWEPT = ("links", "flows", "topology", "medium", "sctp")  # what has keys that an axis may set
 SYSCTL = "sysctl"  # of any depth: sysctl.net.ipv4.tcp_sack
 AxisValue = float | str
 # Keys that take a list, which is not empty, and of what.
@@ -65,6 +66,8 @@ def _dotted_keys(source: dict) -> list[str]:
         keys += [f"{section}.{key}" for key in source.get(section, {})]
     for hop, link in source.get("links", {}).items():
         keys += [f"links.{hop}.{key}" for key in link] if isinstance(link, dict) else []
+    for i, flow in enumerate(source.get("flows", [])):
+        keys += [f"flows.{i}.{key}" for key in flow] if isinstance(flow, dict) else []
     return keys
 
 
@@ -79,10 +82,10 @@ def build(cls: type, table: Any, where: str, **given: Any):
     values = dict(given)
     for key, value in table.items():
         values[key] = convert(known[key].type, value, f"{where}.{key}")
-    try:
-        return cls(**values)
-    except TypeError as error:
-        raise BadInput(f"{where}: {str(error).split('__init__() ')[-1]}") from None
+    for name, f in known.items():
+        if name not in values and f.default is MISSING and f.default_factory is MISSING:
+            raise BadInput(f"{where}: '{name}' is missing; docs/scenarios.md shows a file")
+    return cls(**values)
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
@@ -115,7 +118,9 @@ def convert(kind: Any, value: Any, where: str) -> Any:
     names[dict[str, Any]] = "a table"
     names[SOME] = "a list of whole numbers, or true or false"
     wanted = names.get(kind, "a list" if "tuple" in str(kind) else "a number")
-    raise BadInput(f"{where} = {value!r}: this must be {wanted}")
+    axis = f'; several values are an axis: [axes.NAME] with sets = "{where}"'
+    several = isinstance(value, list) and kind in (float, int) and where.split(".")[0] in SWEPT
+    raise BadInput(f"{where} = {value!r}: this must be {wanted}{axis if several else ''}")
 
 
 def is_name(text: str) -> bool:

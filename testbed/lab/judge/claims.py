@@ -70,6 +70,18 @@ def judge(
     return [_judge(claim, results, seeds, *_places(scenario, claim)) for claim in scenario.claims]
 
 
+def unasked(scenario: Scenario, claim: Claim) -> str:
+    """Return why no point of SCENARIO has what CLAIM is about; nothing if there are such points."""
+    axes = {axis.name: axis for axis in scenario.axes}
+    for name, value in [*claim.where.items(), *claim.against_where.items()]:
+        if value not in axes[name].levels:
+            return f"{name} has no {axes[name].text(value)}"
+    for name in (claim.algorithm, claim.against):
+        if name and name not in (*LIMITS, *scenario.run.algorithms):
+            return f"{name} is not among the algorithms"
+    return ""
+
+
 def asked(scenario: Scenario) -> dict[str, list[AxisValue]]:
     """Return for each axis of SCENARIO the values that its claims name, of one that none of them
     names the first."""

@@ -353,7 +353,7 @@ def main(
         ),
     ] = None,
     jobs: options.Jobs = 0,
-    all_: Annotated[bool, typer.Option("--all", help="Show every place.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Show every place that differs.")] = False,
     bisect: Annotated[
         bool,
         typer.Option(

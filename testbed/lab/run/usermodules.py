@@ -89,7 +89,7 @@ def check(backend: Backend, points: list[Point]) -> None:
         name = lacking[0].removeprefix(KERNEL_MODULE_PREFIX)
         known = {*OFFERED, *build.kernel.algorithms()}
         error = unknown(f"algorithm of Linux {build.kernel.release}", name, known)
-        own = "" if build.kernel.key.startswith(HOST) else f"; one of your own: --module ./{name}.c"
+        own = "" if build.kernel.key.startswith(HOST) else "; one of your own: --module FILE.c"
         raise BadInput(f"{error}{own}") from None
 
 

@@ -104,7 +104,8 @@ def page(
         shown += ["", "Claims:"]
         for claim in scenario.claims:
             bound = claims.Verdict(claim, None, "").bound
-            shown += _indented(f"{claim.text} ({bound})")
+            why = claims.unasked(scenario, claim)
+            shown += _indented(f"{claim.text} ({bound}{f'; not measured: {why}' if why else ''})")
     cost = textwrap.wrap(_cost_text(scenario) + first, WIDTH)
     return [*shown, "", *cost, "", f"  testbed/run {name}"]
 
