@@ -7,6 +7,7 @@ import json
 import math
 import random
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -607,6 +608,17 @@ def test_a_run_that_was_resumed_does_not_say_how_long_it_took(tmp_path):
     resumed = {"points_of_earlier_runs": 4}
     assert "6 points. " in publish.page(scenario, results, make_meta(results, **resumed), {})
     assert "6, 4 of them of earlier runs" in write(scenario, results, tmp_path, **resumed)
+
+
+def test_a_page_of_a_scenario_of_ones_own_has_it():
+    """Nobody else has the file that its command names."""
+    scenario = replace(make_scenario(), id="of-mine")
+    results = make_results(scenario)
+    page = publish.page(scenario, results, make_meta(results), {})
+    source = page.split("```json\n")[1].split("\n```")[0]
+    assert json.loads(source) == scenario.source
+    ours = publish.page(replace(scenario, id="demo"), results, make_meta(results), {})
+    assert "```json" not in ours
 
 
 def test_a_published_page_says_what_to_know_before_believing_it():

@@ -2,6 +2,7 @@
 """The command `veno-lab publish`: turn a finished run into a page of docs/results: tables, a
 figure, and how to get it again."""
 
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -136,6 +137,10 @@ def page(
         verdicts = claims.judge(scenario, results, meta["seeds"])
         parts += ["## Claims", claims_table(verdicts)]
         parts += filter(None, [reasons(scenario, verdicts)])
+    if scenario.id not in {path.stem for path in list_scenarios()}:
+        source = json.dumps(scenario.source, indent=2, ensure_ascii=False)
+        parts += ["<details><summary>Scenario as run</summary>", f"```json\n{source}\n```"]
+        parts += ["</details>"]
     return "\n\n".join(parts) + "\n"
 
 
