@@ -1355,14 +1355,12 @@ def written(peer: sp.AuthPeer, octets: int) -> list[sp.Packet]:
     return packets
 
 
-def fragment(packet) -> bool:
-    """Is it a part of an IP packet?"""
-    return bool(struct.unpack_from(">H", packet.raw, 6)[0] & 0x3FFF)
-
-
 def whole(packets: list[sp.Packet]) -> bool:
     """Is none of them longer than the path MTU, and none a fragment of IP?"""
-    return all(len(packet.raw) <= MTU_BYTES and not fragment(packet) for packet in packets)
+    return all(
+        len(packet.raw) <= MTU_BYTES and not struct.unpack_from(">H", packet.raw, 6)[0] & 0x3FFF
+        for packet in packets
+    )
 
 
 @claim("ASCONF alone has to be authenticated: DATA has times and no AUTH, that which waited, too")
