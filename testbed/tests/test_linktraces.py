@@ -129,7 +129,7 @@ def test_a_trace_that_is_not_there_is_one_line(tmp_path):
     [
         ({"rate_mbps": 3}, "takes the place of rate_mbps"),
         ({"aqm": "codel"}, "has no aqm"),
-        ({"loss_trace": "starlink"}, "no loss_pct on the same hop"),
+        ({"loss_trace": "starlink"}, "queue_pkts and a loss on one hop"),
         ({"delay_trace": "lte-car"}, "has no delay"),
     ],
 )
