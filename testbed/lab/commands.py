@@ -10,7 +10,6 @@ import tomllib
 import traceback
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,20 +17,10 @@ from typer.core import TyperGroup
 
 from lab.common import exits, options
 from lab.common.errors import unknown
+from lab.common.names import NAME, PROGRAM, TESTBED, as_called
 
-NAME = "veno-lab"
-PROGRAM = f"testbed/{NAME}"
 BISECT = "--bisect"
-SETUP = Path(__file__).resolve().parents[1] / "setup"
-DOCS = SETUP.parents[1] / "docs"
-# What is called otherwise where the lab is a Debian package: a checkout has its docs beside it.
-AS_INSTALLED = {
-    PROGRAM: NAME,
-    "testbed/run scorecard": f"{NAME} scorecard",
-    "testbed/run": f"{NAME} run",
-    "testbed/traces": f"{NAME} traces",
-    "docs/": f"/usr/share/doc/{NAME}/docs/",
-}
+SETUP = TESTBED / "setup"
 
 
 @dataclass(frozen=True)
@@ -73,15 +62,6 @@ COMMANDS = {
 }  # fmt: skip
 
 
-def as_installed(text: str) -> str:
-    """Return what TEXT is for who has the lab as a package."""
-    if DOCS.is_dir():
-        return text
-    for ours, theirs in AS_INSTALLED.items():
-        text = text.replace(ours, theirs)
-    return text
-
-
 class Commands(TyperGroup):
     """The subcommands, each imported when it is wanted."""
 
@@ -93,10 +73,10 @@ class Commands(TyperGroup):
             return None
         command = typer.main.get_command(import_module(COMMANDS[cmd_name].module).app)
         command.name = cmd_name
-        command.help = as_installed(command.help)
+        command.help = as_called(command.help)
         for parameter in command.params:
             if getattr(parameter, "help", None):
-                parameter.help = as_installed(parameter.help)
+                parameter.help = as_called(parameter.help)
         return command
 
     def resolve_command(self, ctx, args: list[str]):
@@ -109,7 +89,7 @@ class Commands(TyperGroup):
             formatter.write_dl([(name, command.what) for name, command in COMMANDS.items()])
         with formatter.section("Examples"):
             examples = (f"{PROGRAM} {command.example}" for command in COMMANDS.values())
-            formatter.write_text("\b\n" + as_installed("\n".join(examples)))
+            formatter.write_text("\b\n" + as_called("\n".join(examples)))
 
 
 app = typer.Typer(

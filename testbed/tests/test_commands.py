@@ -16,6 +16,7 @@ from lab import commands
 from lab.ask import points, scenario
 from lab.ask.scenario import list_scenarios
 from lab.commands import COMMANDS
+from lab.common import names
 from lab.common.errors import nearest, unknown
 from lab.run import build as builds
 from lab.run.build import PROJECT
@@ -244,7 +245,7 @@ def test_a_shell_is_offered_names():
 
 def test_a_package_is_called_by_its_own_name(monkeypatch):
     """Where there are no docs beside it, it is none of a checkout."""
-    monkeypatch.setattr(commands, "DOCS", TESTBED / "nowhere")
+    monkeypatch.setattr(names, "DOCS", TESTBED / "nowhere")
     told = CliRunner().invoke(commands.app, ["scorecard", "--help"]).stdout
     told += CliRunner().invoke(commands.app, ["--help"]).stdout
     assert "testbed/" not in told.replace("testbed/scorecard/known", "")
@@ -266,13 +267,17 @@ def test_pip_installs_the_checkout(tmp_path):
     done = subprocess.run([*pip, *options, "-e", checkout], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     [site] = tmp_path.glob("lib/python*/site-packages")
+    script = tmp_path / "bin" / "veno-lab"
     command = [
-        sys.executable, "-c", f"import site; site.addsitedir('{site}');"
-        f"exec(open('{tmp_path / 'bin' / 'veno-lab'}').read())", "list", "demo",
+        sys.executable, "-c", f"import site, sys; site.addsitedir('{site}');"
+        f"sys.argv[0] = '{script}'; exec(open('{script}').read())",
     ]  # fmt: skip
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    texts = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run([*command, "list", "demo"], **texts)
     assert done.returncode == 0 and "demo" in done.stdout, done.stderr
+    done = subprocess.run([*command, "show", "demmo"], **texts)
+    assert done.returncode == 2 and "`veno-lab list`" in done.stderr, "by a checkout's name"
 
 
 def test_a_copy_without_its_checkout_says_so(tmp_path):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from lab.common.errors import BadInput, LabError
+from lab.common.names import as_called
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_GATE, EXIT_NOT_MEASURED, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 EXIT_REGRESSION, EXIT_CANNOT_TELL = 1, 125  # of diff; the second: what `git bisect run` skips
@@ -54,4 +55,4 @@ def _end_once(_number: int, _frame: object) -> None:
 
 def _say(name: str, error: Exception) -> None:
     if str(error):
-        print(f"{name}: {error}", file=sys.stderr)
+        print(f"{name}: {as_called(str(error))}", file=sys.stderr)

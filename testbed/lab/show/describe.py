@@ -15,6 +15,7 @@ from lab.ask.parts import Axis, Scenario
 from lab.ask.questions import QUESTIONS
 from lab.common import options
 from lab.common.errors import nearest
+from lab.common.names import as_called
 from lab.common.options import Settings, usable_cpus
 from lab.judge import claims
 from lab.run import build as builds
@@ -107,7 +108,7 @@ def page(
             why = claims.unasked(scenario, claim)
             shown += _indented(f"{claim.text} ({bound}{f'; not measured: {why}' if why else ''})")
     cost = textwrap.wrap(_cost_text(scenario) + first, WIDTH)
-    return [*shown, "", *cost, "", f"  testbed/run {name}"]
+    return [*shown, "", *cost, "", as_called(f"  testbed/run {name}")]
 
 
 def _unknown(scenario: Scenario, kernel: builds.Kernel | None) -> list[str]:
