@@ -112,7 +112,7 @@ def make_result(scenario: Scenario, axes: dict, algorithm: str, seed: int) -> di
         }
         for hop, link in at.links.items()
     }  # fmt: skip
-    place = "-".join(f"{value:g}" for value in axes.values())
+    place = "-".join(v if isinstance(v, str) else f"{v:g}" for v in axes.values())
     return {
         "point": f"{algorithm}-{place}-{seed}", "scenario": scenario.id, "algorithm": algorithm,
         "seed": seed, "axes": axes, "bound_mbps": bound, "goodput_mbps": goodput,
@@ -882,6 +882,20 @@ def test_titles_that_do_not_fit_are_stacked():
         scenario = make_scenario(axes | {"rate": RATE_AXIS | {"label": label}})
         results = make_results(scenario, ("jtcp",), seeds=1)
         assert wanted in plots.metric_figure(scenario, results, "goodput_mbps")
+
+
+def test_choices_whose_names_do_not_fit_side_by_side_are_rows():
+    """And what a link can carry is one line over all of them, as a place may have another link."""
+    names = [f"a place with a long name, {i}" for i in range(6)]
+    rates = {name: {"bottleneck": {"rate_mbps": 1 + i}} for i, name in enumerate(names)}
+    for shown, rows in ((names, True), (names[:3], False)):
+        choices = {name: {"links": rates[name]} for name in shown}
+        scenario = make_scenario({"place": {"choices": choices}})
+        results = make_results(scenario, ("jtcp", "reno"))
+        svg = plots.metric_figure(scenario, results, "goodput_mbps")
+        assert all(f">{name}<" in svg for name in shown)
+        assert (">Goodput over the bound (1-p)C<" in svg) is rows
+        assert (">Goodput (Mb/s)<" in svg) is not rows
 
 
 def test_zero_has_a_place_on_a_logarithmic_axis():

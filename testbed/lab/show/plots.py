@@ -32,6 +32,7 @@ FONT_PT = 9.5
 LABEL_GAP = 0.047  # between two direct labels, in heights of the axes
 MAX_TICKS = 12
 PANEL_CHARS = 38  # that fit side by side below a panel
+WIDE_CHARACTERS = 110  # the same below the only one
 TITLE_CHARACTERS = 42  # that fit over one panel of three
 SPREAD_FOR_LOG = 20.0  # largest over smallest value from which a logarithm shows more
 SPREAD_FOR_OWN_SCALE = 4.0  # the same between panels, from which each gets its own scale
@@ -89,7 +90,8 @@ class _Panel:
 
 def metric_figure(scenario: Scenario, results: list[dict], name: str) -> str:
     """Return the SVG of the metric NAME: against the first axis that has several values, small
-    multiples over further ones, or a dot plot if there is none."""
+    multiples over further ones, or a dot plot if there is none, or if the only one is of names that
+    do not fit side by side."""
     data = _Data(
         scenario, name, algorithms_in(scenario, results), facts.estimates(scenario, results, name),
         facts.bounds(scenario, results) if name == "goodput_mbps" else {},
@@ -98,8 +100,10 @@ def metric_figure(scenario: Scenario, results: list[dict], name: str) -> str:
     with plt.rc_context(RC):
         if not swept:
             figure = _dot_plot(data)
-        elif len(swept) == 1:
+        elif len(swept) == 1 and _fits_below(scenario.axes[swept[0]]):
             figure = _one_panel(data, swept[0])
+        elif len(swept) == 1:
+            figure = _choices_plot(data, swept[0])
         else:
             figure = _multiples(data, swept)
         return to_svg(figure)
@@ -132,6 +136,50 @@ def _dot_plot(data: _Data) -> Figure:
     axes.set_ylim(-0.6, max(len(rows), 1) - 0.4)
     axes.set_xlim(left=0)
     axes.set_xlabel(metric(data.metric).axis_label)
+    return figure
+
+
+def _fits_below(axis: Axis) -> bool:
+    return not axis.choices or sum(len(str(v)) + 3 for v in axis.levels) <= WIDE_CHARACTERS
+
+
+def _choices_plot(data: _Data, of_axis: int) -> Figure:
+    """A row for each choice of an axis. Where what a link can carry is another thing in each, the
+    share of it is shown: on one scale of Mb/s the slow ones would look alike."""
+    axes_of = data.scenario.axes
+    choices = list(axes_of[of_axis].levels)
+    place = {c: tuple(c if i == of_axis else a.values[0] for i, a in enumerate(axes_of))
+             for c in choices}  # fmt: skip
+    bounds = [data.limits.get(place[choice], 0) for choice in choices]
+    by_share = bool(data.limits) and min(bounds) > 0 and max(bounds) > min(bounds)
+    unit = bounds if by_share else [1] * len(choices)
+    figure, axes = plt.subplots(figsize=(9.2, 1.4 + 0.27 * len(choices)))
+    everything = []
+    for name in sorted(data.algorithms, key=lambda n: style(n).ours):  # ours on top
+        look = style(name)
+        for y, choice in enumerate(choices):
+            if value := data.cells.get((name, place[choice])):
+                low, median, high = (v / unit[y] for v in (value.low, value.median, value.high))
+                axes.plot([low, high], [y, y], color=look.colour, lw=look.width, alpha=0.8)
+                axes.plot(median, y, look.marker, color=look.colour, ms=6 if look.ours else 5)
+                everything += [low, high]
+    if by_share:
+        axes.axvline(1, color=INK, ls=BOUND_DASH, lw=1.1, zorder=1)
+    label = metric(data.metric).axis_label
+    axes.set_xlabel(f"{label.split(' (')[0]} over the {facts.BOUND}" if by_share else label)
+    axes.set_xlim(0, 1.06 * max(everything, default=1))
+    if not by_share and 0 < min(everything, default=0) < max(everything) / SPREAD_FOR_LOG:
+        axes.set_xscale("log")
+        axes.set_xlim(min(everything) / 1.3, max(everything) * 1.3)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_yticks(range(len(choices)), [str(choice) for choice in choices])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(choices) - 0.4, -0.6)  # the first on top
+    figure.subplots_adjust(
+        left=0.01 + 0.0078 * max(len(str(choice)) for choice in choices), right=0.98, top=0.99,
+        bottom=0.95 / figure.get_figheight(),
+    )  # fmt: skip
+    legend(figure, data.algorithms, by_share)
     return figure
 
 
