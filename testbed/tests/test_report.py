@@ -17,7 +17,7 @@ from rich.console import Console
 
 from lab.ask.algorithms import ALGORITHMS
 from lab.ask.figures import CLASSIFIED
-from lab.ask.parts import Scenario
+from lab.ask.parts import Claim, Scenario
 from lab.ask.points import bound_mbps, resolve
 from lab.ask.scenario import parse
 from lab.common.errors import BadInput
@@ -599,6 +599,17 @@ def test_cross_traffic_has_a_table_and_no_fairness(tmp_path):
     assert "Jain" not in html and "“on-a-hop” (cubic)" in html
     page = publish.page(scenario, results, make_meta(results), {})
     assert "“on-a-hop” (cubic)" in page and "“tested”" not in page
+
+
+def test_a_page_begins_with_a_figure_of_what_its_first_claim_asks(tmp_path):
+    scenario, results = make_rivals(3.0)
+    (tmp_path / "plots").mkdir()
+    assert publish.asked_first(scenario, tmp_path) == "goodput_mbps"
+    (tmp_path / "plots/fair_share.svg").touch()
+    asked = replace(scenario, claims=(Claim("c", "c", "fair_share", "jtcp", at_least=0.8),))
+    first = publish.asked_first(asked, tmp_path)
+    page = publish.page(scenario, results, make_meta(results), {}, first)
+    assert f"![Goodput of a flow of the row's algorithm over a fair share](./{scenario.id}" in page
 
 
 def test_a_run_that_was_resumed_does_not_say_how_long_it_took(tmp_path):

@@ -103,10 +103,19 @@ def scores_table(found: list[Score]) -> str:
     return "\n".join(lines)
 
 
+def asked_first(scenario: Scenario, run: Path) -> str:
+    """Return the metric that a page shows first: that of the first claim of which the run has a
+    figure. One of goodput says nothing of who had it."""
+    of_claims = [claim.metric for claim in scenario.claims]
+    return next((name for name in of_claims if (run / f"plots/{name}.svg").is_file()), HEADLINE)
+
+
 def page(
-    scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any], figures: dict[str, str]
-) -> str:
-    """Return the page of a run. FIGURES: those besides goodput, file name -> what it shows."""
+    scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any],
+    figures: dict[str, str], first: str = HEADLINE,
+) -> str:  # fmt: skip
+    """Return the page of a run, with a figure of the metric FIRST. FIGURES: those besides, file
+    name -> what it shows."""
     names = list(dict.fromkeys(result["algorithm"] for result in results))
     command = shlex.join(without_places(shlex.split(meta["command"])))
     parts = [
@@ -119,7 +128,7 @@ def page(
         f" {len(meta['seeds'])} seeds, {meta['points']} points{_took(meta)}."
         f" {words.interval_note(results, scenario)} Best median of a column in bold;"
         " ours in bold on the left.",
-        f"![goodput](./{scenario.id}.svg)",
+        f"![{facts.metric(first).label}](./{scenario.id}.svg)",
         *(f"{caption}:\n\n![{caption}](./{name})" for name, caption in figures.items()),
     ]
     shown = (*METRICS, *METRICS_IF_THERE)
@@ -224,12 +233,13 @@ def write(run: Path, docs: Path) -> Path:
     for path in sorted((run / "plots").glob("ratio-*.svg")):
         captions[f"{scenario.id}-{path.name}"] = ratio_caption(scenario, path.stem)
         files[f"{scenario.id}-{path.name}"] = path.read_text()
+    first = HEADLINE if over_places else asked_first(scenario, run)
     files[f"{scenario.id}.svg"] = (
-        overplacesplot.figure(scenario, results, HEADLINE)
+        overplacesplot.figure(scenario, results, first)
         if over_places
-        else _made(run, "plots/goodput_mbps.svg")
+        else _made(run, f"plots/{first}.svg")
     )
-    files[f"{scenario.id}.md"] = page(scenario, results, meta, captions)
+    files[f"{scenario.id}.md"] = page(scenario, results, meta, captions, first)
     return _replace(docs, f"{scenario.id}.md", files, (over_time, rtt_over_time, share_delay))
 
 
