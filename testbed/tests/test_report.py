@@ -602,14 +602,16 @@ def test_cross_traffic_has_a_table_and_no_fairness(tmp_path):
 
 
 def test_a_page_begins_with_a_figure_of_what_its_first_claim_asks(tmp_path):
-    scenario, results = make_rivals(3.0)
+    scenario = make_scenario()
+    results = [{**result, "fair_share": 1.1} for result in make_results(scenario, ("jtcp",))]
     (tmp_path / "plots").mkdir()
     assert publish.asked_first(scenario, tmp_path) == "goodput_mbps"
     (tmp_path / "plots/fair_share.svg").touch()
     asked = replace(scenario, claims=(Claim("c", "c", "fair_share", "jtcp", at_least=0.8),))
     first = publish.asked_first(asked, tmp_path)
     page = publish.page(scenario, results, make_meta(results), {}, first)
-    assert f"![Goodput of a flow of the row's algorithm over a fair share](./{scenario.id}" in page
+    shown = "Goodput of a flow of the row's algorithm over a fair share"
+    assert f"![{shown}](./{scenario.id}.svg)" in page and f"## {shown}" in page
 
 
 def test_a_run_that_was_resumed_does_not_say_how_long_it_took(tmp_path):

@@ -114,8 +114,8 @@ def page(
     scenario: Scenario, results: list[dict[str, Any]], meta: dict[str, Any],
     figures: dict[str, str], first: str = HEADLINE,
 ) -> str:  # fmt: skip
-    """Return the page of a run, with a figure of the metric FIRST. FIGURES: those besides, file
-    name -> what it shows."""
+    """Return the page of a run, with a figure and a table of the metric FIRST. FIGURES: those
+    besides, file name -> what it shows."""
     names = list(dict.fromkeys(result["algorithm"] for result in results))
     command = shlex.join(without_places(shlex.split(meta["command"])))
     parts = [
@@ -131,7 +131,7 @@ def page(
         f"![{facts.metric(first).label}](./{scenario.id}.svg)",
         *(f"{caption}:\n\n![{caption}](./{name})" for name, caption in figures.items()),
     ]
-    shown = (*METRICS, *METRICS_IF_THERE)
+    shown = tuple(dict.fromkeys((HEADLINE, first, *METRICS, *METRICS_IF_THERE)))
     if overplaces.applies(scenario):
         shown = tuple(dict.fromkeys((*shown, *overplaces.marked(scenario))))
     there = [name for name in shown if any(r.get(name) is not None for r in results)]
