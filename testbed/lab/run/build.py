@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,6 +64,12 @@ def run_cmd(command: list[str | Path], what: str, **options) -> str:
         tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-15:])
         raise LabError(f"{what} failed ({' '.join(map(str, command))}):\n{tail}")
     return done.stdout
+
+
+def make(sources: Path, what: str, *arguments: str, within: Sequence[str | Path] = ()) -> None:
+    """Run make in the folder SOURCES, by the command WITHIN if there is one, on all processors."""
+    command = ["make", "-C", str(sources), f"-j{len(os.sched_getaffinity(0))}", *arguments]
+    run_cmd([*within, *command], f"building {what}")
 
 
 def hash_files(paths: list[Path]) -> str:
@@ -258,8 +264,7 @@ class Build:
                     file=sys.stderr,
                     flush=True,
                 )
-            command = ["make", "-C", str(MEDIUM_SOURCES), f"OUT={folder}"]
-            run_cmd(command, "building the wireless medium")
+            make(MEDIUM_SOURCES, "the wireless medium", f"OUT={folder}")
             staged = self.stage / "bin" / "labmedium"
             if not (staged.exists() and filecmp.cmp(folder / "labmedium", staged)):
                 part = BUILD / "labmedium.part"  # not in the stage: others may be packing that
@@ -286,28 +291,25 @@ class Build:
             shutil.rmtree(self.stage, ignore_errors=True)
             self.stage.mkdir(parents=True)
             self._stage_modules()
-            run_cmd(
-                ["make", "-C", str(TOOL_SOURCES), f"OUT={self.stage / 'bin'}"],
-                "building the traffic tools",
-            )
+            make(TOOL_SOURCES, "the traffic tools", f"OUT={self.stage / 'bin'}")
             self._stage_tfrc()
             (self.stage / "complete").touch()
 
     def _stage_tfrc(self) -> None:
         out = BUILD / "tfrc"
-        run_cmd(["make", "-C", str(TFRC_SOURCES), f"OUT={out}", "tools"], "building TFRC")
+        make(TFRC_SOURCES, "TFRC", f"OUT={out}", "tools")
         for tool in ("tfrc-send", "tfrc-recv"):
             shutil.copy2(out / tool, self.stage / "bin")
 
     def _make(self, sources: Path, out: Path, what: str, *arguments: str) -> Path:
         """Build the modules of SOURCES for this kernel; return the folder they are in."""
-        command = ["make", "-C", str(sources), f"KDIR={self.kernel.tree}", f"OUT={out}"]
+        of_kernel = [f"KDIR={self.kernel.tree}", f"OUT={out}"]
         if self.kernel.arch:
-            command.append(f"ARCH={self.kernel.arch}")
+            of_kernel.append(f"ARCH={self.kernel.arch}")
+        enter: list[str | Path] = []
         if self.kernel.sysroot:
-            enter = TESTBED / "kernels" / "in-sysroot"
-            command = [str(enter), str(self.kernel.sysroot), str(PROJECT), *command]
-        run_cmd([*command, *arguments, "all"], f"building {what}")
+            enter = [TESTBED / "kernels" / "in-sysroot", self.kernel.sysroot, PROJECT]
+        make(sources, what, *of_kernel, *arguments, "all", within=enter)
         return out
 
     def _make_modules(self) -> Path:
@@ -338,7 +340,7 @@ class Build:
         """Build the patched SCTP and its algorithms; return the folder they are in."""
         out = BUILD / "sctp" / self.kernel.key
         source = f"SOURCE={self.kernel.source}"
-        return self._make(SCTP_SOURCES, out, "the patched SCTP", source, "-j2")
+        return self._make(SCTP_SOURCES, out, "the patched SCTP", source)
 
     def _stage_stock(self) -> None:
         """Lay out a tree of the kernel's own modules, whose SCTP is not patched."""
