@@ -116,7 +116,7 @@ check: setup
 	@$(VENV)/bin/ruff format --no-cache --check .
 	@if command -v shellcheck >/dev/null; then \
 		shellcheck -x testbed/setup testbed/run testbed/veno-lab testbed/in-venv testbed/traces testbed/lab/run/guest/init testbed/kernels/initrd-init \
-			testbed/kernels/in-sysroot .ci/run tcp_veno_jitter/packaging/{check-host,apt-repo,make-deb,postinst,prerm} testbed/packaging/wrapper \
+			testbed/kernels/in-sysroot testbed/kernels/gcc-precompiled .ci/run tcp_veno_jitter/packaging/{check-host,apt-repo,make-deb,postinst,prerm} testbed/packaging/wrapper \
 			sctp_jitter/patches/series sctp_jitter/packaging/prepare-source \
 			tfrc_uddj_user/examples/stream-video tfrc_uddj_user/tests/guest_times.sh; \
 	else echo "shellcheck: skipped, not installed"; fi

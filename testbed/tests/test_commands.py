@@ -250,6 +250,11 @@ def test_a_package_is_called_by_its_own_name(monkeypatch):
     told += CliRunner().invoke(commands.app, ["--help"]).stdout
     assert "testbed/" not in told.replace("testbed/scorecard/known", "")
     assert "veno-lab scorecard --module" in told and "/usr/share/doc/veno-lab/docs/" in told
+    theirs = "cannot read /home/me/docs/mine.md, ~/testbed/run/x, docs/mine.toml or testbed/runs"
+    assert names.as_called(theirs) == theirs
+    assert names.as_called("docs/lab.md: testbed/run, `testbed/veno-lab list`.") == (
+        "/usr/share/doc/veno-lab/docs/lab.md: veno-lab run, `veno-lab list`."
+    )
 
 
 def test_pip_installs_the_checkout(tmp_path):

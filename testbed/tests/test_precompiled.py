@@ -21,7 +21,9 @@ PRINTK = """
 #define VOLUME 3
 #endif
 static inline int volume(void) { return VOLUME; }
+static inline const char *warning(void) { return pr_fmt("queue"); }
 """
+OFTEN_IS_SET_UP = "#ifndef OFTEN\n#define __init cold\n#endif\n"  # as a header of User Mode Linux
 PRINTED = '#include <linux/kernel.h>\nconst char *said(void) { return name(": hi"); }\n'
 
 
@@ -32,7 +34,8 @@ def tree(tmp_path, monkeypatch):
         path = tmp_path / "include" / header
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("#pragma once\n")
-    (tmp_path / "include/linux/kernel.h").write_text("#pragma once\n" + PRINTK)
+    (tmp_path / "include/linux/kernel.h").write_text("#pragma once\n#define OFTEN\n" + PRINTK)
+    (tmp_path / "include/init.h").write_text(OFTEN_IS_SET_UP)
     (tmp_path / "first.h").write_text("#define FIRST 1\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRECOMPILED", str(tmp_path / "precompiled"))
@@ -60,12 +63,19 @@ def compiled(name: str, text: str, *options: str, **environment: str) -> tuple[s
 
 
 @pytest.mark.parametrize("options", [(), ("-DMODULE",)], ids=["builtin", "module"])
-@pytest.mark.parametrize("fmt", ["", '#define pr_fmt(fmt) "TCP: " fmt\n'], ids=["", "pr_fmt"])
-def test_an_object_is_what_gcc_makes_of_it(tree, options, fmt):
-    taken = compiled("hi", fmt + PRINTED, *options)
-    plain = compiled("hi", fmt + PRINTED, *options, PRECOMPILED="")
+def test_an_object_is_what_gcc_makes_of_it(tree, options):
+    taken = compiled("hi", PRINTED, *options)
+    plain = compiled("hi", PRINTED, *options, PRECOMPILED="")
     assert taken[0] == plain[0] and (taken[1], plain[1]) == (True, False)
-    assert ("TCP: hi: hi" if fmt else "hi: hi").encode() in Path("hi.o").read_bytes()
+    assert b"hi: hi" in Path("hi.o").read_bytes()
+
+
+def test_make_learns_of_the_headers_that_lie_beside_a_source(tree):
+    """The kernel's srcversion of a module is made of them, too."""
+    Path("own.h").write_text("#define OWN 1\n")
+    compiled("hi", '#include <linux/kernel.h>\n#include "own.h"\nint own = OWN;\n')
+    dependencies = Path(".hi.o.d").read_text().replace("\\\n", "").split()
+    assert dependencies == ["hi.o:", "hi.c", "own.h"]
 
 
 @pytest.mark.parametrize(
@@ -75,8 +85,21 @@ def test_an_object_is_what_gcc_makes_of_it(tree, options, fmt):
         ("#include <linux/kernel.h>\n# define LATE\n#include <linux/mm.h>\nint late;\n", ()),
         ("#include <linux/kernel.h>\nint v(void) { return volume(); }\n", ("-DLOUD",)),
         ("int volume(void) { return FIRST; }\n", ()),  # a name that the headers have, too
+        (
+            '#define pr_fmt(fmt) "TCP: " fmt\n#include <linux/kernel.h>\n'
+            "const char *w(void) { return warning(); }\n",
+            (),
+        ),
+        ("#include <init.h>\nint cold;\n#ifdef __init\nint set_up;\n#endif\n", ()),
     ],
-    ids=["defined-before", "defined-between", "other-options", "does-not-compile"],
+    ids=[
+        "defined-before",
+        "defined-between",
+        "other-options",
+        "does-not-compile",
+        "pr_fmt",
+        "asks-what-is-there",
+    ],
 )
 def test_where_headers_could_matter_they_are_read_anew(tree, text, options):
     taken = compiled("own", text, *options)

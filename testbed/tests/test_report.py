@@ -911,6 +911,20 @@ def test_choices_whose_names_do_not_fit_side_by_side_are_rows():
         assert (">Goodput (Mb/s)<" in svg) is not rows
 
 
+@pytest.mark.parametrize("value", [0.0, 0.5, -1.0])
+def test_rows_of_choices_show_what_there_is(value, monkeypatch, recwarn):
+    """The bound far from all, nothing but zeros, or less."""
+    choices = {f"a place with a long name, {i}": {"links": {"bottleneck": {"rate_mbps": 9 + i}}}
+               for i in range(6)}  # fmt: skip
+    scenario = make_scenario({"place": {"choices": choices}})
+    results = [{**result, "goodput_mbps": value} for result in make_results(scenario, ("jtcp",))]
+    limits = []
+    monkeypatch.setattr(plots, "to_svg", lambda figure: limits.append(figure.axes[0].get_xlim()))
+    plots.metric_figure(scenario, results, "goodput_mbps")
+    [(left, right)] = limits
+    assert left <= value / 9 and right >= 1 and not recwarn
+
+
 def test_zero_has_a_place_on_a_logarithmic_axis():
     axis = make_scenario({"loss_pct": LOSS_AXIS}).axes[0]
     x_of = plots._positions(axis)

@@ -108,7 +108,7 @@ def page(
             why = claims.unasked(scenario, claim)
             shown += _indented(f"{claim.text} ({bound}{f'; not measured: {why}' if why else ''})")
     cost = textwrap.wrap(_cost_text(scenario) + first, WIDTH)
-    return [*shown, "", *cost, "", as_called(f"  testbed/run {name}")]
+    return [*shown, "", *cost, "", f"  {as_called('testbed/run')} {name}"]
 
 
 def _unknown(scenario: Scenario, kernel: builds.Kernel | None) -> list[str]:

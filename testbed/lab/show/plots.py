@@ -151,10 +151,11 @@ def _choices_plot(data: _Data, of_axis: int) -> Figure:
     place = {c: tuple(c if i == of_axis else a.values[0] for i, a in enumerate(axes_of))
              for c in choices}  # fmt: skip
     bounds = [data.limits.get(place[choice], 0) for choice in choices]
-    by_share = bool(data.limits) and min(bounds) > 0 and max(bounds) > min(bounds)
+    is_bounded = bool(data.limits) and min(bounds) > 0
+    by_share = is_bounded and max(bounds) > min(bounds)
     unit = bounds if by_share else [1] * len(choices)
     figure, axes = plt.subplots(figsize=(9.2, 1.4 + 0.27 * len(choices)))
-    everything = []
+    everything = [1 if by_share else bounds[0]] * is_bounded
     for name in sorted(data.algorithms, key=lambda n: style(n).ours):  # ours on top
         look = style(name)
         for y, choice in enumerate(choices):
@@ -163,14 +164,15 @@ def _choices_plot(data: _Data, of_axis: int) -> Figure:
                 axes.plot([low, high], [y, y], color=look.colour, lw=look.width, alpha=0.8)
                 axes.plot(median, y, look.marker, color=look.colour, ms=6 if look.ours else 5)
                 everything += [low, high]
-    if by_share:
-        axes.axvline(1, color=INK, ls=BOUND_DASH, lw=1.1, zorder=1)
+    if is_bounded:
+        axes.axvline(everything[0], color=INK, ls=BOUND_DASH, lw=1.1, zorder=1)
     label = metric(data.metric).axis_label
     axes.set_xlabel(f"{label.split(' (')[0]} over the {facts.BOUND}" if by_share else label)
-    axes.set_xlim(0, 1.06 * max(everything, default=1))
-    if not by_share and 0 < min(everything, default=0) < max(everything) / SPREAD_FOR_LOG:
+    least, most = min(everything, default=0), max(everything, default=0)
+    axes.set_xlim(min(0, 1.06 * least), 1.06 * most if most > 0 else 1)
+    if not by_share and 0 < least < most / SPREAD_FOR_LOG:
         axes.set_xscale("log")
-        axes.set_xlim(min(everything) / 1.3, max(everything) * 1.3)
+        axes.set_xlim(least / 1.3, most * 1.3)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_yticks(range(len(choices)), [str(choice) for choice in choices])
     axes.tick_params(axis="y", length=0)
@@ -179,7 +181,7 @@ def _choices_plot(data: _Data, of_axis: int) -> Figure:
         left=0.01 + 0.0078 * max(len(str(choice)) for choice in choices), right=0.98, top=0.99,
         bottom=0.95 / figure.get_figheight(),
     )  # fmt: skip
-    legend(figure, data.algorithms, by_share)
+    legend(figure, data.algorithms, is_bounded)
     return figure
 
 

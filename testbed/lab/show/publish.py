@@ -104,10 +104,10 @@ def scores_table(found: list[Score]) -> str:
 
 
 def asked_first(scenario: Scenario, run: Path) -> str:
-    """Return the metric that a page shows first: that of the first claim of which the run has a
-    figure. One of goodput says nothing of who had it."""
-    of_claims = [claim.metric for claim in scenario.claims]
-    return next((name for name in of_claims if (run / f"plots/{name}.svg").is_file()), HEADLINE)
+    """Return the metric that a page shows first: that of the first claim, if the run has a figure
+    of it. One of the sum of goodput says nothing of who had it."""
+    asked = scenario.claims[0].metric if scenario.claims else HEADLINE
+    return asked if (run / f"plots/{asked}.svg").is_file() else HEADLINE
 
 
 def page(
@@ -220,7 +220,7 @@ def write(run: Path, docs: Path) -> Path:
         f"{scenario.id}-{name}.svg"
         for name in (overtime.GOODPUT_OVER_TIME, overtime.RTT_OVER_TIME, report.SHARE_DELAY)
     )
-    captions, files = {}, {}  # of the figures besides goodput; name -> text
+    captions, files = {}, {}  # of the figures besides the first; name -> text
     if goodput := overtime.goodput_over_time(scenario, results, run):
         captions[over_time] = goodput.caption
         files[over_time] = timelines.goodput_figure(goodput.grid)
