@@ -70,6 +70,17 @@ def test_an_object_is_what_gcc_makes_of_it(tree, options):
     assert b"hi: hi" in Path("hi.o").read_bytes()
 
 
+def test_trace_points_matter_only_if_such_events_are_precompiled(tree):
+    text = "#include <linux/kernel.h>\n#define CREATE_TRACE_POINTS\n#include <linux/mm.h>\nint i;\n"
+    assert compiled("traced", text)[1]
+    (tree / "include/trace/events").mkdir(parents=True)
+    (tree / "include/trace/events/sched.h").write_text("#ifdef CREATE_TRACE_POINTS\n#endif\n")
+    (tree / "include/linux/sched.h").write_text("#include <trace/events/sched.h>\n")
+    (tree / "precompiled/flags").unlink()
+    compiled("first", "int first = FIRST;\n", PRECOMPILE="1")
+    assert not compiled("traced", text)[1]
+
+
 def test_make_learns_of_the_headers_that_lie_beside_a_source(tree):
     """The kernel's srcversion of a module is made of them, too."""
     Path("own.h").write_text("#define OWN 1\n")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -290,14 +291,21 @@ class Build:
             )
             shutil.rmtree(self.stage, ignore_errors=True)
             self.stage.mkdir(parents=True)
-            self._stage_modules()
-            make(TOOL_SOURCES, "the traffic tools", f"OUT={self.stage / 'bin'}")
-            self._stage_tfrc()
+            with ThreadPoolExecutor() as together:  # each begins and ends with one process
+                tools = f"OUT={self.stage / 'bin'}"
+                others = [
+                    together.submit(make, TOOL_SOURCES, "the traffic tools", tools),
+                    together.submit(self._stage_tfrc),
+                ]
+                self._stage_modules(together)
+                for other in others:
+                    other.result()
             (self.stage / "complete").touch()
 
     def _stage_tfrc(self) -> None:
         out = BUILD / "tfrc"
         make(TFRC_SOURCES, "TFRC", f"OUT={out}", "tools")
+        (self.stage / "bin").mkdir(exist_ok=True)
         for tool in ("tfrc-send", "tfrc-recv"):
             shutil.copy2(out / tool, self.stage / "bin")
 
@@ -315,21 +323,24 @@ class Build:
     def _make_modules(self) -> Path:
         return self._make(MODULE_SOURCES, BUILD / "modules" / self.kernel.key, "the modules")
 
-    def _stage_modules(self) -> None:
-        modules = self._make_modules()
+    def _make_lablink(self) -> Path:
+        out = BUILD / "lablink" / self.kernel.key
+        return self._make(LABLINK_SOURCES, out, "the link whose rate changes")
+
+    def _stage_modules(self, together: Executor) -> None:
+        makes = [self._make_modules, self._make_lablink]
+        makes += [self._make_sctp] * self.patches_sctp
+        made = [together.submit(it) for it in makes]
         tree = self.stage / "lib" / "modules" / self.kernel.release
         shutil.copytree(self.kernel.modules, tree, ignore=shutil.ignore_patterns("build", "source"))
         (tree / "updates").mkdir()
-        out = BUILD / "lablink" / self.kernel.key
-        lablink = self._make(LABLINK_SOURCES, out, "the link whose rate changes")
-        for module in (*modules.glob("*.ko"), *lablink.glob("*.ko")):
-            shutil.copy2(module, tree / "updates")
         if self.patches_sctp:
             self._stage_stock()
-            for module in self._make_sctp().rglob("*.ko"):
-                shutil.copy2(module, tree / "updates")
         elif self.kernel.source:
             print(f"no patched SCTP, TCP only: {self.no_sctp_because}", file=sys.stderr, flush=True)
+        for folder in made:
+            for module in folder.result().rglob("*.ko"):
+                shutil.copy2(module, tree / "updates")
         self._depmod(self.stage)
 
     def _depmod(self, root: Path) -> None:
