@@ -45,6 +45,7 @@ SHORTCUT_MBPS, SHORTCUT_QUEUE_PKTS = 10, 60
 LARGE_MBPS, LARGE_QUEUE_PKTS = 16, 80  # where there is more to gain
 OTHERS_BACK_US = 20_000  # what others' packets wait on the way back
 RUN_S = 75.0  # of one run each: in 25 s a slow clock is above the bound in 1 of 16, by chance
+HONEST_RUN_S = 25.0  # tens of losses, of which three in a row would end an honest clock
 ACKS_RUN_S = 30.0  # who lies by ACKs alone is a fifth and more below it by then
 MOST, LEAST = 1.25, 0.6
 PIECES = 8  # ACKs for one segment
@@ -367,7 +368,7 @@ def told_too_much_pkts(name, peer_clock=1):
         flow = Peer(wire, name).connect()
         wire.run(4)
         link.back_us = DELAY_US + OTHERS_BACK_US
-        wire.run(RUN_S)
+        wire.run(HONEST_RUN_S)
         other.lose = lambda _segment: True  # before the queue
         wire.run(2)
         too_much_pkts = []
