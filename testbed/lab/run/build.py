@@ -291,7 +291,7 @@ class Build:
             )
             shutil.rmtree(self.stage, ignore_errors=True)
             self.stage.mkdir(parents=True)
-            with ThreadPoolExecutor() as together:  # each begins and ends with one process
+            with ThreadPoolExecutor() as together:  # as each ends with a single process
                 tools = f"OUT={self.stage / 'bin'}"
                 others = [
                     together.submit(make, TOOL_SOURCES, "the traffic tools", tools),

@@ -25,7 +25,7 @@ from lab.ask.carries import full_frame_bytes
 from lab.common import options
 from lab.common.errors import BadInput, LabError, writing
 from lab.run import runs
-from lab.run.build import BUILD, TESTBED, hash_files, locked, run_cmd, setup
+from lab.run.build import BUILD, TESTBED, hash_files, locked, make, run_cmd, setup
 from lab.run.store import write_atomically
 
 SOURCES = TESTBED / "ns3"
@@ -158,7 +158,7 @@ def build() -> tuple[Path, str]:
     folder = BUILD / "ns3" / f"{key}-{package}"
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / "lock"):
-        run_cmd(["make", "-C", str(SOURCES), f"OUT={folder}"], "building ns3hops")
+        make(SOURCES, "ns3hops", f"OUT={folder}")
     return folder / "ns3hops", re.split(r"[+-]", package)[0]
 
 
