@@ -409,6 +409,40 @@ net.stop()
     assert 0.84 < flow["end_s"] - flow["start_s"] < 2.0  # virtual: 1 MB at 10 Mb/s, 40 ms
 
 
+def test_a_program_is_one_process_in_its_namespace_and_turn(tmp_path):
+    """Each process more costs User Mode Linux some 8 ms, a point of the demo 100."""
+    (tmp_path / "start.py").write_text(
+        """
+import os, subprocess
+from pathlib import Path
+from lab.run.guest.programs import start
+from lab.run.guest.turns import set_priority
+
+def forks():
+    return int(Path("/proc/stat").read_text().partition("processes ")[2].split()[0])
+
+def rank(pid):
+    return os.sched_getscheduler(pid), os.sched_getparam(pid).sched_priority
+
+holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=-1)
+while os.readlink(f"/proc/{holder.pid}/ns/net") == (home := os.readlink("/proc/self/ns/net")):
+    pass
+set_priority(3)
+before = forks()
+program = start(["sleep", "inf"], 20, holder.pid)
+print("forks", forks() - before)
+print("there", os.readlink(f"/proc/{program.pid}/ns/net") != home, rank(program.pid))
+print("here", os.readlink("/proc/self/ns/net") == home, rank(0))
+program.kill()
+holder.kill()
+"""
+    )
+    done = run_command("--exec", f"/usr/bin/python3 {tmp_path}/start.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout
+    assert "forks 1\n" in said and "there True (1, 20)" in said and "here True (1, 3)" in said, said
+
+
 @pytest.mark.parametrize("topology", ["dumbbell,2", "chain,2,4"])
 def test_the_topologies_work_under_mn(tmp_path, topology):
     """`mn --custom` builds them with their routes: all nodes reach each other."""

@@ -294,7 +294,7 @@ class WirelessMedium(Switch):
         self.seed, self.autostart = seed, autostart
         self.process: subprocess.Popen | None = None
 
-    def begin(self, channel: Medium, seed: int, options: Sequence[str] = (), preexec_fn=None):
+    def begin(self, channel: Medium, seed: int, options: Sequence[str] = ()):
         """Let frames flow over CHANNEL; OPTIONS: more for labmedium."""
         taps = [(f"/proc/{tap.node.pid}/ns/net", tap.name, tap.node.IP()) for tap in self.taps]
         command = [
@@ -306,7 +306,6 @@ class WirelessMedium(Switch):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=preexec_fn,
             start_new_session=True,  # who interrupts a command at a terminal means that alone
         )
         if self.process.stdout.readline().strip() != "ready":

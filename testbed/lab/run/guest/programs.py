@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The programs that run while a point does: what receives, what sends, and what looks on."""
 
+import os
 import subprocess
 from pathlib import Path
 
 from lab.ask.algorithms import STOCK_SCTP
 from lab.ask.links import link_of
+from lab.run.guest.namespaces import NetworkNamespaceOf
 from lab.run.guest.network import BIN, SUBFLOW_PORT, Network, receiver, sender
 from lab.run.guest.turns import (
     FLOW_PRIORITY,
     PROBE_PRIORITY,
     SINK_PRIORITY,
     TAP_PRIORITY,
-    set_priority,
+    with_priority,
 )
 
 SINK_PORT = 5001
@@ -117,9 +119,7 @@ class Programs:
 
     def _start_and_wait(self, node, command: list[str], priority: int):
         """Start COMMAND on NODE and return it once it has said that it is ready."""
-        process = node.popen(
-            [*command, "--ready-fd", "1"], text=True, preexec_fn=lambda: set_priority(priority)
-        )
+        process = start([*command, "--ready-fd", "1"], priority, node.pid)
         line = process.stdout.readline()
         if line.strip() != "ready":
             complaint = line + process.stderr.read()
@@ -140,14 +140,7 @@ class Programs:
             "--start-at-s", f"{start_s:.9f}", "--end-at-s", f"{start_s + point['duration_s']:.9f}",
             "--flows", str(out / "flows.csv"), "--hops", str(out / "hops.csv"), *targets,
         ]  # fmt: skip
-        probe = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: set_priority(PROBE_PRIORITY),
-        )
-        return [probe]
+        return [start(command, PROBE_PRIORITY, os.getpid())]
 
     def _probe_targets(self) -> list[str]:
         """Return labprobe's options for what there is to sample."""
@@ -191,9 +184,7 @@ class Programs:
             if flow.get(key):
                 command += [option, str(flow[key])]
         command += [self.network.topo.address(*receiver(flow)), str(TFRC_PORT + index)]
-        return self.network.node_of(sender(flow)).popen(
-            command, text=True, preexec_fn=lambda: set_priority(FLOW_PRIORITY)
-        )
+        return start(command, FLOW_PRIORITY, self.network.node_of(sender(flow)).pid)
 
     def _start_flow(self, index: int, flow: dict):
         if flow["transport"] == "tfrc":
@@ -226,8 +217,22 @@ class Programs:
                             ("mss_bytes", "--mss")):  # fmt: skip
             if flow.get(key):
                 command += [option, str(flow[key])]
-        return self.network.node_of(sender(flow)).popen(
-            command, text=True, preexec_fn=lambda: set_priority(FLOW_PRIORITY)
+        return start(command, FLOW_PRIORITY, self.network.node_of(sender(flow)).pid)
+
+
+def start(command: list[str], priority: int, pid: int) -> subprocess.Popen:
+    """Start COMMAND with PRIORITY in the network namespace of process PID.
+
+    This process goes there and back for it: a child that runs code of its own before COMMAND, or a
+    program that enters the namespace first, would each cost User Mode Linux a whole process more.
+    """
+    with NetworkNamespaceOf(pid), with_priority(priority):
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # who interrupts a command at a terminal means that alone
         )
 
 

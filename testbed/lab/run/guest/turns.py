@@ -7,7 +7,8 @@ That must not hang on the fair scheduler's memory of what ran before: real-time 
 import ctypes
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TIMER_ABSTIME = 1
@@ -28,6 +29,17 @@ def sleep_until_ns(time_ns: int) -> None:
 
 def set_priority(priority: int, pid: int = 0) -> None:
     os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(priority))
+
+
+@contextmanager
+def with_priority(priority: int) -> Iterator[None]:
+    """Meanwhile this thread has PRIORITY, and what it starts will keep it."""
+    policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
+    set_priority(priority)
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, policy, param)
 
 
 def let_softirqs_go_first() -> None:

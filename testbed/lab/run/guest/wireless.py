@@ -14,7 +14,7 @@ from lab.ask.medium import Medium
 from lab.ask.wifi import WifiMedium, remove_gate, set_gate
 from lab.run.guest.namespaces import NetworkNamespaceOf
 from lab.run.guest.tracing import AgentSampler
-from lab.run.guest.turns import MEDIUM_PRIORITY, set_priority
+from lab.run.guest.turns import MEDIUM_PRIORITY, with_priority
 
 
 class Air:
@@ -57,9 +57,8 @@ class Air:
             "--sample-ms", str(point["sample_ms"]), "--counters", str(out / "medium.csv"),
             "--summary", str(out / "medium.json"),
         ]  # fmt: skip
-        self.switch.begin(
-            self._channel(**values), seed, options, lambda: set_priority(MEDIUM_PRIORITY)
-        )
+        with with_priority(MEDIUM_PRIORITY):
+            self.switch.begin(self._channel(**values), seed, options)
         self.dropped_before = self.switch.dropped_by_taps()
 
     def _set_gates(self, medium: dict | None) -> None:
