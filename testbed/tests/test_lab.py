@@ -443,6 +443,17 @@ holder.kill()
     assert "forks 1\n" in said and "there True (1, 20)" in said and "here True (1, 3)" in said, said
 
 
+def test_floating_point_registers_stay_with_whom_they_belong_to(tmp_path):
+    """The lab's kernel leaves them in the host's process: kernels/patches/0006-um-lazy-fp.patch."""
+    source = Path(builds.setup_paths()["kernel"]) / "source/arch/um/os-Linux/skas/process.c"
+    assert "fetch_fp_registers" in source.read_text() or "seccomp" in source.read_text()
+    program = tmp_path / "fp_state"
+    code = Path(__file__).with_name("fp_state.c")
+    subprocess.run(["gcc", "-O2", "-pthread", "-o", program, code], check=True)
+    done = run_command("--exec", str(program), cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "kept", done.stdout
+
+
 @pytest.mark.parametrize("topology", ["dumbbell,2", "chain,2,4"])
 def test_the_topologies_work_under_mn(tmp_path, topology):
     """`mn --custom` builds them with their routes: all nodes reach each other."""
