@@ -215,7 +215,8 @@ class Peer:
             net.set_algorithm(self.sock, algorithm)
         self.sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
         self.sock.bind((HERE_IP, 0))
-        wire.flows[self.sock.getsockname()[1]] = self
+        self.sender_port = self.sock.getsockname()[1]
+        wire.flows[self.sender_port] = self
 
     def start_connect(self, first: bytes = b"") -> None:
         """Send a SYN, with the data FIRST in it, and leave the socket in SYN_SENT."""
@@ -380,7 +381,7 @@ class Peer:
         flags = flags or ACK | self.echo
         ack = (self.isn + (self.next if upto is None else upto)) & SEQ_MASK
         window = 65535 if flags & SYN else self.window_pkts * MSS_BYTES >> self.window_shift
-        packet = tcp_packet(self.port, self.sock.getsockname()[1], self.seq - bool(flags & SYN),
+        packet = tcp_packet(self.port, self.sender_port, self.seq - bool(flags & SYN),
                             ack, flags, window, options)  # fmt: skip
         self.pending = 0
         self.sent_acks += 1
@@ -390,7 +391,7 @@ class Peer:
         """A router's word (ICMP 3, 4) that what was sent last does not go through."""
         header = ip_header(20 + 8, socket.IPPROTO_TCP, HERE_IP, PEER_IP)
         seq = (self.isn + self.sent_end - 1) & SEQ_MASK
-        of = header + struct.pack("!HHI", self.sock.getsockname()[1], self.port, seq)
+        of = header + struct.pack("!HHI", self.sender_port, self.port, seq)
         body = struct.pack("!HH", 0, mtu_bytes) + of
         message = struct.pack("!BBH", 3, 4, checksum(b"\3\4\0\0" + body)) + body
         return ip_header(20 + len(message), socket.IPPROTO_ICMP, PEER_IP, HERE_IP) + message
@@ -427,12 +428,9 @@ def parse_options(data: bytes) -> dict[int, bytes]:
 
 
 def checksum(data: bytes) -> int:
-    if len(data) % 2:
-        data += b"\0"
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
+    """Return the Internet checksum (RFC 1071): as 2**16 is 1 modulo 65535, the sum of the words is
+    what all of DATA is as one number."""
+    return 0xFFFF - int.from_bytes(data + bytes(len(data) % 2), "big") % 0xFFFF
 
 
 def ip_header(total_bytes: int, protocol: int, source: str, target: str) -> bytes:
