@@ -236,6 +236,9 @@ def test_help_says_where_results_go(words, name):
         (["demo", "--seed", "0"], "numbers from 1 to"),
         (["demo", "--out", "/dev/null"], "is a file"),
         (["demo", "--out", "/proc/lab"], "cannot write"),
+        (["demo", "--outt", "x"], "--outt (Possible options: --out): see testbed/run -h"),
+        (["demo", "--algorithms", "reno", "cubic"], "unexpected extra argument"),
+        (["demo", "--seeds", "many"], "'--seeds'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(arguments, told, tmp_path):
@@ -244,3 +247,4 @@ def test_bad_input_is_one_line_and_exit_2(arguments, told, tmp_path):
     complaint = [line for line in done.stderr.splitlines() if line.startswith("run: ")]
     assert len(complaint) == 1 and told in complaint[0]
     assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
+    assert "Usage:" not in done.stderr

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from typer.exceptions import TyperException
+
 from lab.common.errors import BadInput, LabError
 from lab.common.names import as_called
 
@@ -21,7 +23,10 @@ def run(command: Callable[..., object], name: str, program: str, shown: str = ""
     sys.argv[0] = program
     status = 0
     try:
-        command(prog_name=shown or program)
+        status = command(prog_name=shown or program, standalone_mode=False) or 0
+    except TyperException as error:
+        _say(name, _misuse(error, program))
+        status = EXIT_BAD_INPUT
     except BadInput as error:
         _say(name, error)
         status = EXIT_BAD_INPUT
@@ -53,6 +58,20 @@ def _end_once(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _say(name: str, error: Exception) -> None:
+def _misuse(error: TyperException, program: str) -> str:
+    """Return one line for what typer would say in four. A command that needs arguments and got none
+    shows its help instead."""
+    told = error.format_message()
+    if "\n" in told:
+        print(as_called(told), file=sys.stderr)
+        return ""
+    context = getattr(error, "ctx", None)
+    if not context:
+        return told
+    path = " ".join([program, *context.command_path.split()[1:]])
+    return f"{told[0].lower()}{told[1:].rstrip('.')}: see {path} {context.help_option_names[0]}"
+
+
+def _say(name: str, error: Exception | str) -> None:
     if str(error):
         print(f"{name}: {as_called(str(error))}", file=sys.stderr)
