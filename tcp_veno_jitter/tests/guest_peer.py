@@ -428,8 +428,8 @@ def parse_options(data: bytes) -> dict[int, bytes]:
 
 
 def checksum(data: bytes) -> int:
-    """Return the Internet checksum (RFC 1071): as 2**16 is 1 modulo 65535, the sum of the words is
-    what all of DATA is as one number."""
+    """Return the Internet checksum to send (RFC 1071): as 2**16 is 1 modulo 65535, the sum of the
+    words is what all of DATA is as one number. (Of zero's two forms, it never is 0.)"""
     return 0xFFFF - int.from_bytes(data + bytes(len(data) % 2), "big") % 0xFFFF
 
 

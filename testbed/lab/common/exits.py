@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from typer import Abort
 from typer.exceptions import TyperException
 
 from lab.common.errors import BadInput, LabError
@@ -25,8 +26,11 @@ def run(command: Callable[..., object], name: str, program: str, shown: str = ""
     try:
         status = command(prog_name=shown or program, standalone_mode=False) or 0
     except TyperException as error:
-        _say(name, _misuse(error, program))
+        _misused(error, name, shown or program, program)
         status = EXIT_BAD_INPUT
+    except Abort as error:  # of typer, for the end of a file amid it
+        _say(name, f"aborted: {error.__cause__ or 'by the command'}")
+        status = EXIT_FAILED
     except BadInput as error:
         _say(name, error)
         status = EXIT_BAD_INPUT
@@ -58,18 +62,19 @@ def _end_once(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _misuse(error: TyperException, program: str) -> str:
-    """Return one line for what typer would say in four. A command that needs arguments and got none
+def _misused(error: TyperException, name: str, shown: str, program: str) -> None:
+    """Say in one line what typer would say in four. A command that needs arguments and got none
     shows its help instead."""
-    told = error.format_message()
-    if "\n" in told:
-        print(as_called(told), file=sys.stderr)
-        return ""
     context = getattr(error, "ctx", None)
-    if not context:
-        return told
-    path = " ".join([program, *context.command_path.split()[1:]])
-    return f"{told[0].lower()}{told[1:].rstrip('.')}: see {path} {context.help_option_names[0]}"
+    told = error.format_message()
+    if context and told == context.get_help():
+        print(as_called(told), file=sys.stderr)
+        return
+    told = " ".join(told.split()).rstrip(".")
+    if context:
+        path = program + context.command_path.removeprefix(shown)
+        told = f"{told[0].lower()}{told[1:]}: see {path} {context.help_option_names[0]}"
+    _say(name, told)
 
 
 def _say(name: str, error: Exception | str) -> None:

@@ -16,10 +16,12 @@ class NetworkNamespaceOf:
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def __enter__(self):
-        self._home = os.open("/proc/self/ns/net", os.O_RDONLY)
         target = os.open(f"/proc/{self._pid}/ns/net", os.O_RDONLY)
-        self._setns(target)
-        os.close(target)
+        try:
+            self._home = os.open("/proc/self/ns/net", os.O_RDONLY)
+            self._setns(target)
+        finally:
+            os.close(target)
 
     def __exit__(self, *_exc):
         self._setns(self._home)
