@@ -6,14 +6,12 @@ batches, to say how long a run takes, and when a guest is hung. It is no part of
     + duration * (SECOND_S + FLOW_SECOND_S a flow), as samples are taken of each,
     + PACKET_S a packet, as many as the slowest hop can carry.
 
-Fitted to the processor time that guests used for a point, and the lab for its figures (least
-squares of the relative error), at 22 points of TCP of five scenarios: flows 1 to 19, 13 to 240 s,
-0.8 to 538 Mb/s, with and without taps, on two cores of a machine beside other work. Estimated over
-measured at these: median 1.03, 0.80 to 1.16; what there was before had 0.18 by the median. With 12
-others of seven scenarios: median 1.0, 32 of 34 within 0.80 to 1.41. The constants of SCTP, of
-access points and of chains are from one, two and two points, so these say nothing of how good they
-are; that of TFRC is from before. testbed/tests/test_costs.py has all 36. A faster machine takes
-less, in the same proportions.
+Fitted to what points took on a core of their own, the lab's time for their figures included (least
+squares of the relative error), at 30 points of TCP of ten scenarios: flows 1 to 19, 13 to 240 s, 0.8
+to 538 Mb/s, with and without taps. Estimated over measured at these: median 1.07, 26 of 30 within
+0.7 to 1.4. The constants of SCTP, TFRC, access points and chains are from one to three points each,
+so these say nothing of how good they are. testbed/tests/test_costs.py has all of them. A slower
+machine takes longer, in the same proportions.
 """
 
 from typing import Any
@@ -21,13 +19,13 @@ from typing import Any
 from lab.ask.paths import FULL_FRAME_BITS
 from lab.ask.points import least_rate_mbps
 
-FLOW_START_S, SECOND_S, FLOW_SECOND_S = 0.11, 0.004, 0.0009
-PACKET_S = 12e-6
-SCTP_PACKET_S = 70e-6
-TFRC_PACKET_S = 180e-6  # two programs wake for each packet; from before, not measured again
+FLOW_START_S, SECOND_S, FLOW_SECOND_S = 0.02, 0.0002, 0.00019
+PACKET_S = 5.8e-6
+SCTP_PACKET_S = 18e-6
+TFRC_PACKET_S = 35e-6  # two programs wake for each packet
 PER_PACKET_S = {"sctp": SCTP_PACKET_S, "tfrc": TFRC_PACKET_S}  # of TCP and UDP: PACKET_S
-WIRELESS_SECOND_S = 0.09  # of a chain, whatever the rates
-WIFI_SECOND_S, STATION_SECOND_S = 0.33, 0.062  # of an access point, and of each of its stations
+WIRELESS_SECOND_S = 0.068  # of a chain, whatever the rates
+WIFI_SECOND_S, STATION_SECOND_S = 0.23, 0.037  # of an access point, and of each of its stations
 
 
 def point_s(spec: dict[str, Any]) -> float:
