@@ -101,5 +101,5 @@ def test_a_guest_has_several_times_its_estimate_before_it_counts_as_hung():
     backend.kernel = "lab"
     loaded = scenario.load("demo", {"path": "2 Mb/s 90 ms", "loss_pct": "1"})
     (point,) = points.expand(loaded, ("reno",), [1], lambda *_: "")
-    assert backend.point_limit_s(point) == pytest.approx(60 + 10 * costs.point_s(point.spec))
-    assert 65 < backend.point_limit_s(point) < 75
+    assert backend.point_limit_s(point) == pytest.approx(60 + 30 * costs.point_s(point.spec))
+    assert 62 < backend.point_limit_s(point) < 75

@@ -7,11 +7,11 @@ batches, to say how long a run takes, and when a guest is hung. It is no part of
     + PACKET_S a packet, as many as the slowest hop can carry.
 
 Fitted to what points took on a core of their own, the lab's time for their figures included (least
-squares of the relative error), at 30 points of TCP of ten scenarios: flows 1 to 19, 13 to 240 s, 0.8
-to 538 Mb/s, with and without taps. Estimated over measured at these: median 1.07, 26 of 30 within
-0.7 to 1.4. The constants of SCTP, TFRC, access points and chains are from one to three points each,
-so these say nothing of how good they are. testbed/tests/test_costs.py has all of them. A slower
-machine takes longer, in the same proportions.
+squares of the relative error), at 30 points of TCP of ten scenarios: flows 1 to 19, 13 to 240 s,
+0.8 to 538 Mb/s, with and without taps. Estimated over measured at these: median 1.0, 26 of 30
+within 0.7 to 1.4. The constants of SCTP, TFRC, access points and chains are from one to three
+points each, so these say nothing of how good they are. testbed/tests/test_costs.py has all of
+them. A slower machine takes longer, in the same proportions.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ from typing import Any
 from lab.ask.paths import FULL_FRAME_BITS
 from lab.ask.points import least_rate_mbps
 
-FLOW_START_S, SECOND_S, FLOW_SECOND_S = 0.02, 0.0002, 0.00019
-PACKET_S = 5.8e-6
+FLOW_START_S, SECOND_S, FLOW_SECOND_S = 0.018, 0.0001, 0.00019
+PACKET_S = 5.6e-6
 SCTP_PACKET_S = 18e-6
 TFRC_PACKET_S = 35e-6  # two programs wake for each packet
 PER_PACKET_S = {"sctp": SCTP_PACKET_S, "tfrc": TFRC_PACKET_S}  # of TCP and UDP: PACKET_S

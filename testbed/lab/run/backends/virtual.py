@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The `virtual` backend: points inside User Mode Linux whose clock jumps from timer to timer.
 
-Needs no root and no KVM. A boot and Mininet's start cost two seconds, and half a one for each pair
-of hosts, a point of one flow, 100 virtual seconds and 2 Mb/s less than one (lab.run.costs), so
+Needs no root and no KVM. A boot and Mininet's start cost 1.4 seconds, and 0.3 for each pair
+of hosts, a point of one flow, 100 virtual seconds and 2 Mb/s a tenth of one (lab.run.costs), so
 points that share a topology share a boot.
 """
 
@@ -32,10 +32,9 @@ class VirtualBackend(Backend):
     name = "virtual"
     clock = "jumps"
     boot_limit_s = 90.0
-    batch_wall_s = 60.0
-    slack = 10.0
-    boot_cost_s = 2.5
-    pair_cost_s = 0.5
+    batch_wall_s = 30.0
+    boot_cost_s = 1.4
+    pair_cost_s = 0.3
 
     def __init__(self, build: builds.Build | None = None, kernel: str = LAB_KERNEL):
         """KERNEL: lab, or debug, which checks itself and is slower."""
