@@ -63,7 +63,7 @@ TEST_JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 test: setup-test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory -j2 -O test-traffic test-tfrc
-	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider -n $(TEST_JOBS) --dist loadfile \
+	@$(PYTHON) -m pytest -q -rs -p no:cacheprovider -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder \
 		tcp_veno_jitter/tests sctp_jitter/tests testbed/tests
 
 test-traffic: setup-test

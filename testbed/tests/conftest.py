@@ -10,6 +10,15 @@ import pytest
 TESTBED = Path(__file__).resolve().parent.parent
 RUN = TESTBED / "run"
 HUNG_S = 3600  # not a bound on how slow a machine may be
+# Files that take a minute or more, the longest first; at the end one of them would run alone.
+LONG = (
+    "test_modules.py", "test_vm.py", "test_smp.py", "test_wccp.py", "test_lab.py",
+    "test_build.py", "test_wireless.py", "test_load.py", "test_sctp.py", "test_compare.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda of: LONG.index(of.path.name) if of.path.name in LONG else len(LONG))
 
 
 def run_command(*arguments: str, **options) -> subprocess.CompletedProcess:
