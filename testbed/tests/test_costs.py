@@ -95,6 +95,11 @@ def test_more_costs_more():
     assert fast_s > 10 * slow_s
 
 
+def test_flows_that_end_cost_what_they_send():
+    """1 MB twice and minutes of silence, at 100 Mb/s: 2 s were measured, a hundred would be wrong."""
+    assert estimate_s("sctp-idle", "jsctp", {"queue": "1"}) < 3
+
+
 def test_a_guest_has_several_times_its_estimate_before_it_counts_as_hung():
     """A machine may be slower than the one that was measured; minutes of nothing help nobody."""
     backend = VirtualBackend.__new__(VirtualBackend)
