@@ -96,7 +96,7 @@ def test_more_costs_more():
 
 
 def test_flows_that_end_cost_what_they_send():
-    """1 MB twice and minutes of silence, at 100 Mb/s: 2 s were measured, a hundred would be wrong."""
+    """1 MB twice and minutes of silence, at 100 Mb/s: it takes a quarter of a second."""
     assert estimate_s("sctp-idle", "jsctp", {"queue": "1"}) < 3
 
 
