@@ -152,6 +152,14 @@ def test_the_scenario_page_lists_every_scenario():
     assert set(re.findall(r"`([a-z0-9-]+)`", table)) == {p.stem for p in scenario.list_scenarios()}
 
 
+def test_every_scenario_has_a_page_of_results():
+    """What has none is a question without an answer."""
+    folder = PROJECT / "docs" / "results"
+    names = [path.stem for path in scenario.list_scenarios()]
+    assert len(names) > 60
+    assert [name for name in names if not (folder / f"{name}.md").exists()] == []
+
+
 def test_every_algorithm_of_ours_has_a_page():
     for algorithm in ALGORITHMS.values():
         if algorithm.ours and algorithm.transport == "sctp":

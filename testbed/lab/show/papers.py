@@ -31,7 +31,7 @@ from lab.show import describe, papersindex, resultsindex
 from lab.show.listing import WIDTH, point_count
 
 RESULTS, QUICK_RESULTS = Path("results/papers"), Path("results/papers-quick")
-QUICK_S = 80.0  # of one core, by an estimate: what costs more is cut short with --quick
+QUICK_S = 30.0  # of one core, by an estimate: what costs more is cut short with --quick
 MEASURED_S = 20  # that are left of such a run at least, in virtual time
 TABLE = "claims.md"
 
