@@ -55,6 +55,7 @@ LEAP_AT = 12  # ACKs: in the first round trips
 HESITATES_US, PROMPT_ACKS = 20_000, 10
 HOLDS_AS_US = 1_000_000  # the round trips of so long before
 FAST_PART, FEIGNED_PART = 1.08, 0.05
+WALL_AHEAD_S = time.time() - time.monotonic()
 
 
 class Honest(Peer):
@@ -200,9 +201,9 @@ class Shortcut(Peer):
         self.send_ack()
 
 
-def is_near(period_s: float, before_s: float, after_s: float) -> bool:
-    """Is it so near a multiple of PERIOD_S of the wall clock, at which flows look for base?"""
-    since_s = time.time() % period_s
+def is_near(now_us: int, period_s: float, before_s: float, after_s: float) -> bool:
+    """Is NOW_US so near a multiple of PERIOD_S of the wall clock, at which flows look for base?"""
+    since_s = (now_us * 1e-6 + WALL_AHEAD_S) % period_s
     return since_s < after_s or since_s >= period_s - before_s
 
 
@@ -210,7 +211,7 @@ class TruthfulAtTimes(NoJitter):
     """As that, but honest near every third of these."""
 
     def ts_val(self) -> int:
-        return Peer.ts_val(self) if is_near(15, 0.25, 0.4) else super().ts_val()
+        return Peer.ts_val(self) if is_near(self.wire.now_us, 15, 0.25, 0.4) else super().ts_val()
 
 
 class Holds(NoJitter):
@@ -220,15 +221,18 @@ class Holds(NoJitter):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.sent_us: deque[int] = deque()  # of the segment that each ACK on its way is for
-        self.lately: deque[tuple[int, int]] = deque()  # when an ACK was there, and its round trip
+        # when an ACK was there, and its round trip; but those before a longer one
+        self.lately: deque[tuple[int, int]] = deque()
         self.last_us = 0
 
     def least_us(self) -> int:
         """Return how long a round trip has to be."""
-        return max(rtt_us for _, rtt_us in self.lately)
+        return self.lately[0][1]
 
     def note(self, rtt_us: int) -> None:
         now_us = self.wire.now_us
+        while self.lately and self.lately[-1][1] <= rtt_us:
+            self.lately.pop()
         self.lately.append((now_us, rtt_us))
         while self.lately[0][0] < now_us - HOLDS_AS_US:
             self.lately.popleft()
@@ -255,10 +259,10 @@ class HoldsInDips(Holds):
     """As that, while flows look for base."""
 
     def least_us(self) -> int:
-        return super().least_us() if is_near(5, 0.2, 0.6) else 0
+        return super().least_us() if is_near(self.wire.now_us, 5, 0.2, 0.6) else 0
 
     def note(self, rtt_us: int) -> None:
-        if not is_near(5, 0.2, 0.6):
+        if not is_near(self.wire.now_us, 5, 0.2, 0.6):
             super().note(rtt_us)
 
 
