@@ -209,7 +209,7 @@ def _run(
         for module in idle:
             print(
                 f"run: {module.file.name} brings {', '.join(module.algorithms)}, which no list of"
-                " algorithms names: run, too",
+                " algorithms names, so it is run as well",
                 file=sys.stderr,
             )
         algorithms += tuple(name for module in idle for name in module.algorithms)

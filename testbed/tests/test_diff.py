@@ -364,6 +364,20 @@ def one_place(shares: list[float], name: str = "x") -> list[dict]:
     ]
 
 
+def test_a_gain_is_said_as_certainly_as_a_regression(tmp_path):
+    """The same figures compared the other way round."""
+    worse = [0.951, 0.77, 0.914, 0.93, 0.90, 0.914, 0.89, 0.9, 0.92, 0.9]
+    a = write_results(tmp_path / "a", one_place([1.0] * 10))
+    b = write_results(tmp_path / "b", one_place(worse))
+    lost, gained = command(a, b), command(b, a)
+    assert lost.returncode == 1 and "REGRESSION" in lost.stdout and "better" not in lost.stdout
+    assert gained.returncode == 0 and "REGRESSION" not in gained.stdout
+    row, said = gained.stdout.splitlines()[-2:]
+    assert row.endswith("better") and said.endswith("1 better beyond 1.0%, by 9.3% at most.")
+    few = command(b, a, "--bound", "0.2")
+    assert "better" not in few.stdout.splitlines()[-2]
+
+
 def test_p_is_the_corrected_one_and_what_looks_worse_is_told_of(tmp_path):
     """Six seeds, all worse, by 5 to 23 %: p is 0.0055 uncorrected, and halved it is not enough.
     With as many seeds as are named, of the same kind, it is certain."""

@@ -100,7 +100,9 @@ def test_a_module_runs_unnamed_and_its_parameters_are_found_whatever_its_file_is
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if line.startswith("run: ")]
-    assert said == ["run: tcp_par.ko brings r07, which no list of algorithms names: run, too"]
+    assert said == [
+        "run: tcp_par.ko brings r07, which no list of algorithms names, so it is run as well"
+    ]
     lines = map(json.loads, (out / "results.jsonl").read_text().splitlines())
     mbps = {line["algorithm"]: line["goodput_mbps"] for line in lines}
     assert mbps.keys() == {"reno", "r07"} and mbps["r07"] > 1.1 * mbps["reno"]

@@ -85,6 +85,13 @@ class Change:
         """Say whether it looks worse, and is not certain."""
         return not self.worse and self.looks_worse(bound)
 
+    def is_gain(self, bound: float) -> bool:
+        """Say whether it is better beyond BOUND, as certainly as it would have to be worse: by the
+        same test the other way round, with Bonferroni's correction for the asked."""
+        if not self.estimate.low > 0 or self.estimate.median <= bound:
+            return False
+        return FAMILIES * self.asked * p_below([-change for change in self.changes]) <= ALPHA
+
     @property
     def is_even(self) -> bool:
         """Whether it is the same in every seed, as from nothing to something is."""
@@ -223,12 +230,12 @@ def table(changes: list[Change], bound: float, console: Console, everything: boo
     shown = Table(box=None, pad_edge=False)
     for head in ("algorithm", "at", "metric"):
         shown.add_column(head, no_wrap=True)
-    for head in ("A", "B", "change, %", "p, corrected", ""):
+    for head in ("A", "B", "change, %", "p, corrected", ""):  # p of its being worse
         shown.add_column(head, justify="right", no_wrap=True)
     rows, whole = 0, wholes(changes)
     for change in changes:
-        bad = change.is_regression(bound)
-        if change.same or not (everything or bad or change in whole):
+        bad, good = change.is_regression(bound), change.is_gain(bound)
+        if change.same or not (everything or bad or good or change in whole):
             continue
         rows += 1
         before, after = (e.text() if e else "" for e in (change.before, change.after))
@@ -236,7 +243,7 @@ def table(changes: list[Change], bound: float, console: Console, everything: boo
         better = f"{100 * e.median:+.1f} [{100 * e.low:+.1f}, {100 * e.high:+.1f}]"
         shown.add_row(
             change.algorithm, change.place, change.metric, before, after, better,
-            f"{change.corrected:.2g}", "REGRESSION" if bad else "",
+            f"{change.corrected:.2g}", "REGRESSION" if bad else "better" * good,
         )  # fmt: skip
     if rows:
         console.print(shown)
@@ -269,6 +276,9 @@ def summary(changes: list[Change], bound: float) -> str:
         told += f"{len(bad)} regressions beyond {bound:.1%}, the worst {-worst:.1%}."
     else:
         told += f"No regression beyond {bound:.1%} is certain: that takes a p of {ALPHA:g} or less."
+    if gains := [change for change in changes if change.is_gain(bound)]:
+        most = max(median(change.changes) for change in gains)
+        told += f" {len(gains)} better beyond {bound:.1%}, by {most:.1%} at most."
     return f"{told}{_open_text(changes, bound)}"
 
 
