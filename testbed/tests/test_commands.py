@@ -177,6 +177,13 @@ def test_a_bottleneck_that_never_drops_is_told_of():
     assert "wireless is the narrowest hop and has no queue_pkts" in " ".join(told.split())
 
 
+def test_it_is_said_where_a_link_loses_several_packets_as_one():
+    on, off = ({"topology.offloads": text, "loss_pct": "1"} for text in ("true", "false"))
+    for settings, told in ((on, True), (off, False), (on | {"loss_pct": "0"}, False)):
+        page = " ".join("\n".join(describe.page(scenario.load("demo", settings), "demo")).split())
+        assert ("may be several packets at once" in page) == told
+
+
 def test_what_is_shown_can_be_run(tmp_path):
     """An algorithm that no kernel has is told of, also one of a rival, and what the first run does
     besides, without building anything."""

@@ -7,6 +7,7 @@ either; without the seed no loss sequence could be repeated. Works with the stan
 alone, since it runs inside the lab.
 """
 
+import errno
 import math
 import re
 import struct
@@ -266,6 +267,8 @@ def set_link(dev: str, link: Link, seed: int) -> None:
         ]
     for kind, place, options in steps:
         error = qdiscs.tell(dev, kind, options, place, new=True, nested=kind == link.aqm)
+        if error == errno.ENOENT:  # what the kernel says of a kind of qdisc that it has not
+            raise OSError(error, f"this kernel has no sch_{kind}, which {dev} needs")
         if error:
             raise OSError(error, f"{kind} on {dev}: {link.tc_command(dev, seed)}")
 

@@ -26,6 +26,10 @@ from lab.show import picture
 from lab.show.listing import WIDTH, point_count
 
 VALUES_SHOWN = 12  # of an axis
+SEVERAL = (
+    "Segmentation offload is on, as on real hosts: what a link loses at random may be several"
+    " packets at once, and then rarer. One by one: topology.offloads = false."
+)
 
 app = options.new_app()
 
@@ -93,6 +97,8 @@ def page(
     shown += [f"  {line}".rstrip() for line in picture.lines(at)]
     if endless := points.endless_text(at):
         shown += ["", *textwrap.wrap(endless, WIDTH)]
+    if _loses_several(scenario):
+        shown += ["", *textwrap.wrap(SEVERAL, WIDTH)]
     shown += ["", "Flows:", *(f"  {picture.flow_text(flow)}" for flow in at.flows)]
     if scenario.axes:
         shown += ["", "Swept:"]
@@ -109,6 +115,12 @@ def page(
             shown += _indented(f"{claim.text} ({bound}{f'; not measured: {why}' if why else ''})")
     cost = textwrap.wrap(_cost_text(scenario) + first, WIDTH)
     return [*shown, "", *cost, "", f"  {as_called('testbed/run')} {name}"]
+
+
+def _loses_several(scenario: Scenario) -> bool:
+    """Say whether a link that loses at random sees several packets of a host as one."""
+    links = (link for point in _expanded(scenario) for link in point.spec["links"].values())
+    return scenario.topology.offloads is True and any(link.get("loss_pct") for link in links)
 
 
 def _unknown(scenario: Scenario, kernel: builds.Kernel | None) -> list[str]:
