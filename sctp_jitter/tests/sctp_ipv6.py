@@ -20,6 +20,7 @@ claim = CLAIMS.add
 
 PORT, TIMESTAMP = 5001, 190
 BYTES, MESSAGE_BYTES = 1_500_000, 1500
+AGAIN = 100  # messages
 HOMES = {"a": ("fd00:0::1", "fd00:1::1"), "b": ("fd00:0::2", "fd00:1::2")}
 
 
@@ -106,7 +107,14 @@ def check_flow():
             "fd00:0001:0000:0000:0000:0000:0000:0002"}, lines  # fmt: skip
     for line in lines:
         assert line["CONG"] == "jsctp_abe" and line["TIMESTAMP"] == str(TIMESTAMP), line
-    used = [line for line in lines if line["sampled"] == "1"]  # the second, if the INIT was lost
+    # The second, if the INIT was lost. Where the machine is busy, a timeout may just have moved the
+    # flow, which begins anew then: a few messages more tell of the path.
+    for _ in range(AGAIN):
+        if used := [line for line in lines if line["sampled"] == "1"]:
+            break
+        client.sendall(bytes(MESSAGE_BYTES))
+        server.recv(1 << 16)
+        lines = lines_of("a")
     assert used and all(20_000 <= int(line["min_rtt_us"]) < 40_000 for line in used), lines
     abort(client, server, listener)
 
