@@ -107,8 +107,8 @@ def check_flow():
             "fd00:0001:0000:0000:0000:0000:0000:0002"}, lines  # fmt: skip
     for line in lines:
         assert line["CONG"] == "jsctp_abe" and line["TIMESTAMP"] == str(TIMESTAMP), line
-    # The second, if the INIT was lost. If the COOKIE ECHO was, no time is taken of that path for all
-    # of these bytes, which is a fault (docs/sctp-internals.md): some messages later one is.
+    # The second, if the INIT was lost. If the COOKIE ECHO was, no time is taken of that path for
+    # all of these bytes, a fault (docs/sctp-internals.md): some messages later one is.
     for _ in range(AGAIN):
         if used := [line for line in lines if line["sampled"] == "1"]:
             break
