@@ -374,8 +374,8 @@ def test_a_gain_is_said_as_certainly_as_a_regression(tmp_path):
     assert gained.returncode == 0 and "REGRESSION" not in gained.stdout
     row, said = gained.stdout.splitlines()[-2:]
     assert row.endswith("better") and said.endswith("1 better beyond 1.0%, by 9.3% at most.")
-    few = command(b, a, "--bound", "0.2")
-    assert "better" not in few.stdout.splitlines()[-2]
+    within = command(b, a, "--bound", "0.2")
+    assert "better" not in within.stdout.splitlines()[-2]
 
 
 def test_p_is_the_corrected_one_and_what_looks_worse_is_told_of(tmp_path):
